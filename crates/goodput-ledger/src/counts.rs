@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use goodput_record::{FinishReason, Outcome, RequestSummary, TokenCount};
+use goodput_record::{FinishReason, Outcome, RequestSummary, TokenCount, nanos};
 use goodput_stats::Distribution;
 
 use crate::books::{Latency, ended_early};
@@ -24,6 +24,8 @@ pub(crate) struct Counted {
     pub(crate) ended_early: u64,
     pub(crate) lower_bound_counts: u64,
     pub(crate) events: u64,
+    /// The shortest time after which a measured request failed, in ns.
+    pub(crate) shortest_failed_wait: Option<u64>,
 }
 
 impl Counted {
@@ -47,6 +49,10 @@ impl Counted {
         let lower_bound = matches!(end.output_tokens, Some(TokenCount::AtLeast(_)));
         self.lower_bound_counts += u64::from(ok && lower_bound);
         self.events += u64::from(summary.events());
+        if !matches!(end.outcome, Outcome::Ok | Outcome::Cancelled) {
+            let wait = summary.ended().since(summary.origin()).map(nanos);
+            self.shortest_failed_wait = shorter(self.shortest_failed_wait, wait);
+        }
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
@@ -70,7 +76,12 @@ impl Counted {
         self.ended_early += other.ended_early;
         self.lower_bound_counts += other.lower_bound_counts;
         self.events += other.events;
+        self.shortest_failed_wait = shorter(self.shortest_failed_wait, other.shortest_failed_wait);
     }
+}
+
+fn shorter(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.into_iter().chain(b).min()
 }
 
 /// One distribution a latency, over requests for which it exists; the rest is counted as
