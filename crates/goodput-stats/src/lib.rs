@@ -5,5 +5,6 @@
 //! is `None`, never zero.
 
 mod random;
+pub mod sampler;
 
 pub use random::{Draws, Stream, mix};
