@@ -1,1 +1,17 @@
 //! (being built)
+mod clock;
+mod descriptors;
+mod dial;
+mod error;
+mod reach;
+mod stop;
+mod target;
+mod timer;
+
+pub use clock::Clock;
+pub use descriptors::{RESERVE, make_room, sockets_possible};
+pub use error::{LoadError, TargetError};
+pub use reach::{Reach, reach};
+pub use stop::{Stop, Wish};
+pub use target::{Api, BearerKey, Endpoint, HttpVersion, Limits, Target};
+pub use timer::Timer;
