@@ -7,6 +7,9 @@ use goodput_record::{Phase, Timestamp};
 
 use crate::plan::{PointPlan, Settle, Window};
 
+#[cfg(test)]
+mod tests;
+
 /// How the end of the window was found. Printed with the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowRule {
@@ -31,7 +34,6 @@ enum Stage {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Course {
-    warm_up: bool,
     settle: Settle,
     window: Window,
     drain: Duration,
@@ -61,7 +63,6 @@ impl Course {
     /// A point that starts at `start`. `users`: of a closed loop, else `None`.
     pub(crate) fn new(plan: &PointPlan, users: Option<u32>, start: Timestamp) -> Self {
         let mut course = Self {
-            warm_up: plan.warm_up,
             settle: plan.settle,
             window: plan.window,
             drain: plan.drain,
@@ -109,7 +110,7 @@ impl Course {
             Phase::Measured => self.issue(due),
             _ => {}
         }
-        Some(if self.warm_up { Phase::Warmup } else { phase })
+        Some(phase)
     }
 
     fn settling_phase(&self) -> Phase {
@@ -128,7 +129,11 @@ impl Course {
             && self.measured_issued >= n.get()
         {
             let steady = self.measured_ended > 0 && Some(self.last_issue) > self.from;
-            self.rule = if steady { WindowRule::LastIssue } else { WindowRule::LastEnd };
+            self.rule = if steady {
+                WindowRule::LastIssue
+            } else {
+                WindowRule::LastEnd
+            };
             self.close_window(at, at);
         }
     }
@@ -142,13 +147,13 @@ impl Course {
                 self.first_wave_open = self.first_wave_open.saturating_sub(1);
                 self.tick(at);
             }
-            Phase::Measured | Phase::Warmup => {
+            Phase::Measured => {
                 self.measured_open = self.measured_open.saturating_sub(1);
                 self.measured_ended += 1;
                 self.last_end = self.last_end.max(at);
                 self.tick(at);
             }
-            Phase::Settling | Phase::Drain => {}
+            Phase::Warmup | Phase::Settling | Phase::Drain => {}
         }
     }
 
@@ -162,7 +167,8 @@ impl Course {
             };
             self.open_window(from);
         }
-        if let (Stage::Measuring, Window::Duration(span), Some(from)) = (self.stage, self.window, self.from)
+        if let (Stage::Measuring, Window::Duration(span), Some(from)) =
+            (self.stage, self.window, self.from)
             && now >= from.after(span)
         {
             self.close_window(from.after(span), now);
