@@ -24,6 +24,8 @@ pub(crate) struct Counted {
     pub(crate) ended_early: u64,
     pub(crate) lower_bound_counts: u64,
     pub(crate) events: u64,
+    /// Time between tokens, in ns, and the token gaps it falls on.
+    pub(crate) between_tokens: (u64, u64),
 }
 
 impl Counted {
@@ -47,6 +49,10 @@ impl Counted {
         let lower_bound = matches!(end.output_tokens, Some(TokenCount::AtLeast(_)));
         self.lower_bound_counts += u64::from(ok && lower_bound);
         self.events += u64::from(summary.events());
+        if let (true, Some(tpot), Some(gaps)) = (ok, summary.tpot(), summary.token_gaps()) {
+            self.between_tokens.0 += nanos(tpot) * u64::from(gaps);
+            self.between_tokens.1 += u64::from(gaps);
+        }
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
@@ -70,6 +76,8 @@ impl Counted {
         self.ended_early += other.ended_early;
         self.lower_bound_counts += other.lower_bound_counts;
         self.events += other.events;
+        self.between_tokens.0 += other.between_tokens.0;
+        self.between_tokens.1 += other.between_tokens.1;
     }
 }
 
@@ -85,7 +93,9 @@ impl Spans {
         let ok = summary.outcome() == Outcome::Ok;
         let lived = summary.ended().since(summary.origin()).map_or(0, nanos);
         for (latency, distribution) in Latency::ALL.into_iter().zip(&mut self.0) {
-            if ok || latency.is_clients_own() {
+            let cut = summary.outcome() == Outcome::Cancelled;
+            let told = ok || latency.is_clients_own() || (cut && latency.is_first_token());
+            if told && (ok || latency.of(summary).is_some()) {
                 distribution.record_option(latency.of(summary));
             } else {
                 distribution.record_censored(lived);
@@ -126,8 +136,10 @@ impl Lengths {
             return;
         }
         let (arrival, end) = (summary.arrival(), summary.end());
-        self.planned_input.record(u64::from(arrival.planned_input_tokens));
-        self.planned_output.record(u64::from(arrival.planned_output_tokens));
+        self.planned_input
+            .record(u64::from(arrival.planned_input_tokens));
+        self.planned_output
+            .record(u64::from(arrival.planned_output_tokens));
         self.output.record(u64::from(summary.output_tokens()));
         self.planned_input_sum += u64::from(arrival.planned_input_tokens);
         self.planned_cached_sum += u64::from(arrival.planned_cached_tokens);
