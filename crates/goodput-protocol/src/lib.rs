@@ -7,11 +7,15 @@
 mod answer;
 mod chunk;
 mod end;
+mod http;
 mod measure;
+mod reply;
 mod sse;
 mod stream;
 mod timings;
 
 pub use end::StreamEnd;
+pub use http::{Head, HttpError, MediaType, Piece, ResponseReader};
+pub use reply::{ExchangeReader, ReplyReader, explain};
 pub use stream::{Channel, EndOfBody, StreamEvents, StreamOptions, StreamReader, read_whole};
 pub use timings::{EngineTimings, Plausibility, plausibility};
