@@ -19,8 +19,8 @@ mod interval;
 mod normal;
 mod quantile;
 mod random;
-mod series;
 pub mod sampler;
+mod series;
 
 pub use distribution::{Adjusted, Bar, Distribution, EXACT_SAMPLES};
 pub use interval::{

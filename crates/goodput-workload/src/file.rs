@@ -8,8 +8,6 @@ use goodput_config::{ConfigError, Reading, read};
 
 use crate::spec::WorkloadSpec;
 
-pub(crate) use rows::{Row, When, render_row};
-
 impl WorkloadSpec {
     /// Reads a workload file. `name` is the file's; a `name` inside goes before it.
     pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {

@@ -43,6 +43,7 @@ pub use plan::{Load, PlannedRequest, Reply, Shard, point_seed};
 pub use presets::{Preset, presets};
 pub use prompt::{Prompt, Role, Segment};
 pub use spec::{
-    Groups, History, OutputPolicy, RowSession, RowStep, Rows, Sessions, TextSource, ThinkTime, WorkloadSpec,
+    Groups, History, OutputPolicy, RowSession, RowStep, Rows, Sessions, TextSource, ThinkTime,
+    WorkloadSpec,
 };
 pub use workload::Workload;

@@ -5,9 +5,10 @@ use std::time::Duration;
 use goodput_stats::{Draws, mix};
 
 use crate::{
+    lengths::Lengths,
     plan::Reply,
     prompt::{Role, Segment},
-    spec::{RowStep, Rows, Shape, WorkloadSpec},
+    spec::{RowStep, Rows, Sessions, Shape, WorkloadSpec},
 };
 
 /// What each stream of randomness is for. Numbers never change: recorded seeds stay valid.
@@ -72,14 +73,13 @@ impl Scripts<'_> {
         };
         match &self.spec.shape {
             Shape::Drawn { input, output } => {
-                if let Some(sessions) = &self.spec.sessions {
-                    let steps = sessions.steps.draw(&mut self.draws(stream::STEPS, number));
-                    session.steps = u16::try_from(steps).unwrap_or(u16::MAX);
-                }
                 let index = self.index(number, 0);
                 let tokens = input.draw(&mut self.draws(stream::INPUT, index));
                 self.fill(&mut session, tokens);
                 session.output_tokens = output.draw(&mut self.draws(stream::OUTPUT, index));
+                if let Some(sessions) = &self.spec.sessions {
+                    session.steps = self.steps(sessions, output, &session);
+                }
             }
             Shape::Rows(rows) => {
                 let (steps, lap) = self.row(rows, number)?;
@@ -89,6 +89,31 @@ impl Scripts<'_> {
         }
         self.mark_shareable(&mut session);
         Some(session)
+    }
+
+    /// How many steps a session has that stands at its first: as drawn, or fewer if the context
+    /// is full before.
+    fn steps(&self, sessions: &Sessions, output: &Lengths, session: &Session) -> u16 {
+        let drawn = sessions
+            .steps
+            .draw(&mut self.draws(stream::STEPS, session.number));
+        let drawn = u16::try_from(drawn).unwrap_or(u16::MAX);
+        let Some(limit) = sessions.context_limit else {
+            return drawn;
+        };
+        let first: u32 = session.segments.iter().map(|s| s.tokens).sum();
+        let mut tokens = first.saturating_add(session.output_tokens);
+        (1..drawn)
+            .find(|&step| {
+                let index = self.index(session.number, step);
+                let input = sessions
+                    .next_input
+                    .draw(&mut self.draws(stream::INPUT, index));
+                let output = output.draw(&mut self.draws(stream::OUTPUT, index));
+                tokens = tokens.saturating_add(input).saturating_add(output);
+                tokens > limit
+            })
+            .unwrap_or(drawn)
     }
 
     /// Moves a session on to its next step and says how long it waits first. `None` if it was the
@@ -112,10 +137,14 @@ impl Scripts<'_> {
         let wait = match &self.spec.shape {
             Shape::Drawn { output, .. } => {
                 let sessions = self.spec.sessions.as_ref()?;
-                let tokens = sessions.next_input.draw(&mut self.draws(stream::INPUT, index));
+                let tokens = sessions
+                    .next_input
+                    .draw(&mut self.draws(stream::INPUT, index));
                 session.segments.push(self.unique(index, tokens));
                 session.output_tokens = output.draw(&mut self.draws(stream::OUTPUT, index));
-                sessions.think_time.draw(&mut self.draws(stream::THINK, index))
+                sessions
+                    .think_time
+                    .draw(&mut self.draws(stream::THINK, index))
             }
             Shape::Rows(rows) => {
                 let (steps, _) = self.row(rows, session.number)?;
@@ -153,9 +182,13 @@ impl Scripts<'_> {
             });
         }
         if let Some(groups) = &self.spec.groups {
-            let group = groups.popularity.draw(&mut self.draws(stream::GROUP, session.number));
+            let group = groups
+                .popularity
+                .draw(&mut self.draws(stream::GROUP, session.number));
             let group = u64::from(group);
-            let length = groups.tokens.draw(&mut self.draws(stream::GROUP_TOKENS, group));
+            let length = groups
+                .tokens
+                .draw(&mut self.draws(stream::GROUP_TOKENS, group));
             used += length;
             session.segments.push(Segment {
                 key: self.draws(stream::GROUP_KEY, group).bits(),
@@ -164,7 +197,9 @@ impl Scripts<'_> {
             });
         }
         let own = tokens.saturating_sub(used).max(1);
-        session.segments.push(self.unique(self.index(session.number, 0), own));
+        session
+            .segments
+            .push(self.unique(self.index(session.number, 0), own));
     }
 
     /// The steps of the row behind a session, and how often the rows were gone through before.
@@ -203,7 +238,9 @@ impl Scripts<'_> {
             });
         }
         if left > 0 {
-            session.segments.push(self.unique(self.index(session.number, 0), left));
+            session
+                .segments
+                .push(self.unique(self.index(session.number, 0), left));
         }
     }
 
@@ -211,7 +248,10 @@ impl Scripts<'_> {
     /// longer than it, and was dropped by the client where it is not.
     fn continue_from_row(&self, session: &mut Session, step: &RowStep, index: u64) {
         let history: u32 = session.segments.iter().map(|s| s.tokens).sum();
-        let added = step.input_tokens.checked_sub(history).filter(|&added| added > 0);
+        let added = step
+            .input_tokens
+            .checked_sub(history)
+            .filter(|&added| added > 0);
         if added.is_none() {
             session.segments.clear();
             session.replies.clear();

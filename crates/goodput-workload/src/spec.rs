@@ -8,6 +8,7 @@ use goodput_stats::{Draws, Stream};
 use crate::{
     arrivals::{Arrivals, RatePoint},
     lengths::Lengths,
+    script::Scripts,
 };
 
 /// How the length of an answer is brought about.
@@ -112,6 +113,9 @@ pub struct Sessions {
     pub think_time: ThinkTime,
     /// What stands for earlier answers.
     pub history: History,
+    /// Tokens of prompt and answer together at which a session ends early, as a client ends it
+    /// whose context is full. `None`: sessions are as long as drawn.
+    pub context_limit: Option<u32>,
 }
 
 /// One request of a trace, as the workload replays it.
@@ -224,7 +228,9 @@ impl WorkloadSpec {
     /// What stands in prompts for earlier answers.
     #[must_use]
     pub fn history(&self) -> History {
-        self.sessions.as_ref().map_or(History::Planned, |s| s.history)
+        self.sessions
+            .as_ref()
+            .map_or(History::Planned, |s| s.history)
     }
     /// Whether any session can have more than one request.
     #[must_use]
@@ -250,8 +256,24 @@ impl WorkloadSpec {
                 let steps: usize = rows.sessions.iter().map(|s| s.steps.len()).sum();
                 steps as f64 / rows.sessions.len().max(1) as f64
             }
-            Shape::Drawn { .. } => self.sessions.as_ref().map_or(1.0, |s| s.steps.mean()),
+            Shape::Drawn { .. } => match &self.sessions {
+                None => 1.0,
+                Some(sessions) if sessions.context_limit.is_none() => sessions.steps.mean(),
+                Some(_) => self.sampled_steps(),
+            },
         }
+    }
+
+    /// The mean over many sessions, for those that may end early.
+    fn sampled_steps(&self) -> f64 {
+        let scripts = Scripts {
+            spec: self,
+            seed: 0,
+            stride: self.longest_session(),
+        };
+        let steps = (0..SAMPLED_SESSIONS).filter_map(|number| scripts.open(number));
+        let sum: u64 = steps.map(|session| u64::from(session.steps)).sum();
+        sum as f64 / SAMPLED_SESSIONS as f64
     }
 
     /// The most tokens that a request can need, prompt and answer together: what the served
@@ -262,15 +284,20 @@ impl WorkloadSpec {
             Shape::Rows(rows) => {
                 let steps = rows.sessions.iter().flat_map(|s| &s.steps);
                 let whole = steps.map(|s| u64::from(s.input_tokens) + u64::from(s.output_tokens));
-                whole.max().unwrap_or(0).max(u64::from(self.longest_prefix()) + 1)
+                whole
+                    .max()
+                    .unwrap_or(0)
+                    .max(u64::from(self.longest_prefix()) + 1)
             }
             Shape::Drawn { input, output } => {
-                let first = u64::from(input.longest().max(self.longest_prefix() + 1));
+                let answer = u64::from(output.longest());
+                let first = u64::from(input.longest().max(self.longest_prefix() + 1)) + answer;
                 let later = self.sessions.as_ref().map_or(0, |s| {
-                    let step = u64::from(output.longest()) + u64::from(s.next_input.longest());
+                    let step = answer + u64::from(s.next_input.longest());
                     step * u64::from(self.longest_session() - 1)
                 });
-                first + later + u64::from(output.longest())
+                let limit = self.sessions.as_ref().and_then(|s| s.context_limit);
+                (first + later).min(limit.map_or(u64::MAX, u64::from).max(first))
             }
         };
         u32::try_from(tokens).unwrap_or(u32::MAX)
@@ -343,9 +370,14 @@ pub struct TooFewRequests {
     pub available: u64,
 }
 
+/// Sessions behind a mean that has no formula.
+const SAMPLED_SESSIONS: u64 = 4_000;
+
 /// A mean of think times, for what is said of a workload.
 pub(crate) fn mean_think_s(think: &ThinkTime) -> f64 {
     let draws = |i| Draws::new(0, Stream(0x7748), i);
-    let sum: f64 = (0..2_000).map(|i| think.draw(&mut draws(i)).as_secs_f64()).sum();
+    let sum: f64 = (0..2_000)
+        .map(|i| think.draw(&mut draws(i)).as_secs_f64())
+        .sum();
     sum / 2_000.0
 }

@@ -91,7 +91,8 @@ impl Workload {
         };
         if let Load::Closed(users) = load {
             for user in 0..users.get() {
-                let due = Timestamp::ZERO.after(ramp.mul_f64(f64::from(user) / f64::from(users.get())));
+                let due =
+                    Timestamp::ZERO.after(ramp.mul_f64(f64::from(user) / f64::from(users.get())));
                 if shard.has(u64::from(user)) {
                     workload.begin(u64::from(user), due);
                 }
@@ -148,7 +149,9 @@ impl Workload {
 
     fn plan(&mut self, number: u32, due: Timestamp) -> Option<PlannedRequest> {
         let session = self.sessions.get(&number)?;
-        let cached_tokens = self.seen.reusable(&session.segments, self.spec.block_tokens);
+        let cached_tokens = self
+            .seen
+            .reusable(&session.segments, self.spec.block_tokens);
         self.seen.add(&session.segments, session.shareable);
         let prompt = Prompt::new(session.segments.as_slice());
         Some(PlannedRequest {
@@ -172,7 +175,11 @@ impl Workload {
             return;
         };
         let open = matches!(self.source, Source::Schedule(_));
-        let wait = if go_on { self.scripts().next(&mut session) } else { None };
+        let wait = if go_on {
+            self.scripts().next(&mut session)
+        } else {
+            None
+        };
         if let Some(wait) = wait {
             if self.spec.history() == History::Served {
                 let upto_reply = session.segments.len() - 1;

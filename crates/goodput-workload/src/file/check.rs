@@ -48,8 +48,9 @@ impl<'a> Checker<'a> {
             self.say(error, arrivals_at);
         }
         if let (Some(at), Some(_)) = (rows_at, &raw.sessions) {
-            let error = TextError::new("[rows] and [sessions] both say what a session is")
-                .hint("name the session of each row in its fourth column, and leave [sessions] out");
+            let error = TextError::new("[rows] and [sessions] both say what a session is").hint(
+                "name the session of each row in its fourth column, and leave [sessions] out",
+            );
             self.say(error, at);
         }
         let sessions = raw.sessions.and_then(|s| self.sessions(s));
@@ -134,10 +135,16 @@ impl<'a> Checker<'a> {
             return None;
         }
         if sessions.is_empty() {
-            self.say(TextError::new("a table without rows").expected("ARRIVAL INPUT OUTPUT"), place);
+            self.say(
+                TextError::new("a table without rows").expected("ARRIVAL INPUT OUTPUT"),
+                place,
+            );
             return None;
         }
-        let blocks = sessions.iter().flat_map(|s| &s.steps).any(|s| !s.blocks.is_empty());
+        let blocks = sessions
+            .iter()
+            .flat_map(|s| &s.steps)
+            .any(|s| !s.blocks.is_empty());
         if blocks && prefixed {
             let error = TextError::new("rows with blocks, and shared prefixes beside them")
                 .hint("the blocks say what is shared: leave [prefixes] to block_tokens");
@@ -238,10 +245,9 @@ impl<'a> Checker<'a> {
     ) -> Option<QuantileTable> {
         let mut levels = Vec::new();
         for (name, point) in points {
-            let level = name.strip_prefix('p').and_then(|n| n.parse::<f64>().ok());
-            let Some(percent) = level.filter(|level| (0.0..=100.0).contains(level)) else {
+            let Some(percent) = percentile(name) else {
                 let error = TextError::new(format!("`{name}` is no percentile"))
-                    .expected("p0, p50, p99.9, up to p100");
+                    .expected("p0, p50, p999 or \"p99.9\", up to p100");
                 self.say(error, point.span());
                 return None;
             };
@@ -260,7 +266,10 @@ impl<'a> Checker<'a> {
     fn positive(&mut self, tokens: &Spanned<Typed<Tokens>>) -> u32 {
         let count = tokens.get_ref().0.0;
         if count == 0 {
-            self.say(TextError::new("0 tokens").expected("at least 1"), tokens.span());
+            self.say(
+                TextError::new("0 tokens").expected("at least 1"),
+                tokens.span(),
+            );
         }
         count.max(1)
     }
@@ -298,12 +307,16 @@ impl<'a> Checker<'a> {
             None => Some(ThinkTime::Fixed(std::time::Duration::ZERO)),
         };
         if steps.as_ref().is_some_and(|s| s.longest() > MOST_STEPS) {
-            self.say(TextError::new("too many steps").expected("at most 65535"), at);
+            self.say(
+                TextError::new("too many steps").expected("at most 65535"),
+                at,
+            );
         }
         Some(Sessions {
             steps: steps?,
             next_input: next_input?,
             think_time: think_time?,
+            context_limit: raw.context_limit.map(|t| self.positive(&t)),
             history: match raw.history {
                 Some(raw::History::Served) => History::Served,
                 Some(raw::History::Planned) | None => History::Planned,
@@ -342,4 +355,16 @@ impl<'a> Checker<'a> {
         }
         profile
     }
+}
+
+/// Reads "p50", "p99.5" and, as the field writes it, "p999" for the 99.9th.
+fn percentile(name: &str) -> Option<f64> {
+    let digits = name.strip_prefix('p')?;
+    let percent: f64 = match digits.strip_prefix("99") {
+        Some(nines) if !nines.is_empty() && !nines.contains('.') => {
+            format!("99.{nines}").parse().ok()?
+        }
+        _ => digits.parse().ok()?,
+    };
+    (0.0..=100.0).contains(&percent).then_some(percent)
 }

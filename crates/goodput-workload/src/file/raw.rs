@@ -91,6 +91,7 @@ pub(super) struct Sessions {
     pub(super) next_input: Spanned<Lengths>,
     pub(super) think_time: Option<Spanned<ThinkTime>>,
     pub(super) history: Option<History>,
+    pub(super) context_limit: Option<Spanned<Typed<Tokens>>>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -74,8 +74,10 @@ fn book<'a>(
             if let Some(name) = session
                 && open.insert(name, sessions.len()).is_some()
             {
-                return Err(TextError::new(format!("session {name} began in a row before"))
-                    .hint("later steps say how long they wait: `+NANOSECONDS`"));
+                return Err(
+                    TextError::new(format!("session {name} began in a row before"))
+                        .hint("later steps say how long they wait: `+NANOSECONDS`"),
+                );
             }
             sessions.push(RowSession {
                 arrival_ns,
@@ -140,7 +142,8 @@ fn number(text: &str, what: &str) -> Result<u64, TextError> {
 fn tokens(text: &str, what: &str) -> Result<u32, TextError> {
     let tokens = text.parse().ok().filter(|&tokens| tokens > 0);
     tokens.ok_or_else(|| {
-        TextError::new(format!("{what} is `{text}`")).expected("a whole number of tokens, at least 1")
+        TextError::new(format!("{what} is `{text}`"))
+            .expected("a whole number of tokens, at least 1")
     })
 }
 
