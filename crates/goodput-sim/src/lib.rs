@@ -37,4 +37,4 @@ pub mod perf_model;
 mod profile;
 
 pub use engine::{Counters, Engine, EngineEvents, EngineRequest, Refusal};
-pub use profile::{Profile, ProfileError};
+pub use profile::Profile;

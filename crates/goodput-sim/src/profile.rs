@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 
+use goodput_config::{ConfigError, Problem, Reading, Spanned, TextError, read};
 use serde::Deserialize;
-use thiserror::Error;
 
 use crate::perf_model::{Experts, StepTime};
 
@@ -47,16 +47,6 @@ pub struct Profile {
     pub bandwidth_bytes_per_s: Option<f64>,
 }
 
-/// Why a profile cannot be used: every problem found, one a line.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("profile {name}: {}", problems.join("; "))]
-pub struct ProfileError {
-    /// The profile's or file's name.
-    pub name: String,
-    /// What is wrong, and what was expected.
-    pub problems: Vec<String>,
-}
-
 const BUILTIN: [(&str, &str); 7] = [
     ("laptop", include_str!("../profiles/laptop.toml")),
     (
@@ -98,13 +88,20 @@ impl Profile {
         Self::parse(name, text).ok()
     }
 
-    /// Reads a profile from TOML; `file` is named in errors.
-    pub fn parse(file: &str, text: &str) -> Result<Self, ProfileError> {
-        let raw: Raw = toml::from_str(text).map_err(|error| ProfileError {
-            name: file.to_owned(),
-            problems: vec![error.to_string().trim_end().to_owned()],
-        })?;
-        raw.check(file)
+    /// Reads a profile from TOML; `name` is its file's, for errors.
+    #[expect(
+        clippy::missing_panics_doc,
+        reason = "a reading without a value has a problem"
+    )]
+    pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
+        let Reading { raw, mut problems } = read::<Raw>(text);
+        if let Some(raw) = &raw {
+            raw.check(&mut problems);
+        }
+        let raw = ConfigError::unless_empty(name, problems, raw)?;
+        Ok(raw
+            .expect("invariant: a reading without a value has a problem")
+            .profile())
     }
 
     /// Tokens the KV cache holds.
@@ -132,7 +129,7 @@ struct Raw {
     precision: String,
     source: String,
     weight_bytes: Option<u64>,
-    bandwidth_bytes_per_s: Option<f64>,
+    bandwidth_bytes_per_s: Option<Spanned<f64>>,
     engine: RawEngine,
     step_time: RawStepTime,
 }
@@ -145,7 +142,7 @@ const fn one() -> NonZeroU32 {
 #[serde(deny_unknown_fields)]
 struct RawEngine {
     max_num_seqs: NonZeroU32,
-    max_batched_tokens: NonZeroU32,
+    max_batched_tokens: Spanned<NonZeroU32>,
     chunked_prefill: bool,
     prefix_cache: bool,
     kv_blocks: NonZeroU32,
@@ -154,52 +151,59 @@ struct RawEngine {
 }
 
 /// Coefficients in units that give readable numbers; the unit is in the name.
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawStepTime {
-    overhead_us: f64,
-    weights_us: f64,
-    #[serde(default)]
-    compute_us_per_token: f64,
-    #[serde(default)]
-    us_per_sequence: f64,
-    #[serde(default)]
-    ns_per_context_token: f64,
-    #[serde(default)]
-    us_per_prefill_token: f64,
-    #[serde(default)]
-    ns_per_prefill_pair: f64,
+    overhead_us: Spanned<f64>,
+    weights_us: Spanned<f64>,
+    compute_us_per_token: Option<Spanned<f64>>,
+    us_per_sequence: Option<Spanned<f64>>,
+    ns_per_context_token: Option<Spanned<f64>>,
+    us_per_prefill_token: Option<Spanned<f64>>,
+    ns_per_prefill_pair: Option<Spanned<f64>>,
     experts: Option<RawExperts>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawExperts {
     count: NonZeroU32,
-    per_token: NonZeroU32,
-    read_us: f64,
+    per_token: Spanned<NonZeroU32>,
+    read_us: Spanned<f64>,
 }
 
 impl Raw {
-    fn check(self, file: &str) -> Result<Profile, ProfileError> {
-        let engine = &self.engine;
-        let mut problems = self.step_time.problems();
-        let bytes = u64::from(engine.kv_blocks.get()) * u64::from(engine.block_tokens.get());
-        if bytes < 2 {
-            problems.push("engine.kv_blocks: the cache holds less than two tokens".to_owned());
-        }
-        if let Some(bandwidth) = self.bandwidth_bytes_per_s
-            && !(bandwidth.is_finite() && bandwidth > 0.0)
+    fn check(&self, problems: &mut Vec<Problem>) {
+        self.step_time.check(problems);
+        if let Some(bandwidth) = &self.bandwidth_bytes_per_s
+            && !(bandwidth.get_ref().is_finite() && *bandwidth.get_ref() > 0.0)
         {
-            problems.push(format!(
-                "bandwidth_bytes_per_s = {bandwidth}: expected a number above 0"
-            ));
+            let fact = format!("{} bytes per second", bandwidth.get_ref());
+            let error = TextError::new(fact).expected("a number above 0");
+            problems.push(error.at(bandwidth.span()));
         }
-        if !problems.is_empty() {
-            let name = file.to_owned();
-            return Err(ProfileError { name, problems });
+        let (batched, seqs) = (&self.engine.max_batched_tokens, self.engine.max_num_seqs);
+        if *batched.get_ref() < seqs {
+            let fact = format!(
+                "a step of {} tokens cannot hold {seqs} sequences",
+                batched.get_ref()
+            );
+            let error = TextError::new(fact).expected("at least max_num_seqs");
+            problems.push(error.at(batched.span()));
         }
-        Ok(Profile {
+        let limit = self.engine.context_limit.get();
+        if !self.engine.chunked_prefill && batched.get_ref().get() < limit {
+            let fact = format!("a whole prompt of up to {limit} tokens does not fit into a step");
+            let error = TextError::new(fact)
+                .expected("at least context_limit, where chunked_prefill is off")
+                .hint("raise max_batched_tokens, lower context_limit or turn chunked_prefill on");
+            problems.push(error.at(batched.span()));
+        }
+    }
+
+    fn profile(self) -> Profile {
+        let engine = self.engine;
+        Profile {
             name: self.name,
             model_id: self.model_id,
             gpu: self.gpu,
@@ -208,62 +212,154 @@ impl Raw {
             source: self.source,
             step_time: self.step_time.seconds(),
             max_num_seqs: engine.max_num_seqs,
-            max_batched_tokens: engine.max_batched_tokens,
+            max_batched_tokens: engine.max_batched_tokens.into_inner(),
             chunked_prefill: engine.chunked_prefill,
             prefix_cache: engine.prefix_cache,
             kv_blocks: engine.kv_blocks.get(),
             block_tokens: engine.block_tokens,
             context_limit: engine.context_limit.get(),
             weight_bytes: self.weight_bytes,
-            bandwidth_bytes_per_s: self.bandwidth_bytes_per_s,
-        })
+            bandwidth_bytes_per_s: self.bandwidth_bytes_per_s.map(Spanned::into_inner),
+        }
     }
 }
 
 impl RawStepTime {
-    fn problems(&self) -> Vec<String> {
-        let fields = [
-            ("overhead_us", self.overhead_us),
-            ("weights_us", self.weights_us),
-            ("compute_us_per_token", self.compute_us_per_token),
-            ("us_per_sequence", self.us_per_sequence),
-            ("ns_per_context_token", self.ns_per_context_token),
-            ("us_per_prefill_token", self.us_per_prefill_token),
-            ("ns_per_prefill_pair", self.ns_per_prefill_pair),
-            ("experts.read_us", self.experts.map_or(0.0, |e| e.read_us)),
+    fn check(&self, problems: &mut Vec<Problem>) {
+        let coefficients = [
+            Some(&self.overhead_us),
+            Some(&self.weights_us),
+            self.compute_us_per_token.as_ref(),
+            self.us_per_sequence.as_ref(),
+            self.ns_per_context_token.as_ref(),
+            self.us_per_prefill_token.as_ref(),
+            self.ns_per_prefill_pair.as_ref(),
+            self.experts.as_ref().map(|e| &e.read_us),
         ];
-        let mut problems: Vec<String> = fields
-            .into_iter()
-            .filter(|(_, value)| !(value.is_finite() && *value >= 0.0))
-            .map(|(name, value)| {
-                format!("step_time.{name} = {value}: expected a number of 0 or more")
-            })
-            .collect();
-        if let Some(e) = self.experts
-            && e.per_token > e.count
-        {
-            problems.push(format!(
-                "step_time.experts.per_token = {}: there are only {} experts",
-                e.per_token, e.count
-            ));
+        for value in coefficients.into_iter().flatten() {
+            let number = *value.get_ref();
+            if !(number.is_finite() && number >= 0.0) {
+                let error = TextError::new(format!("a step cannot take {number}"));
+                problems.push(error.expected("a number of 0 or more").at(value.span()));
+            }
         }
-        problems
+        if let Some(e) = &self.experts
+            && *e.per_token.get_ref() > e.count
+        {
+            let error = TextError::new(format!("there are only {} experts", e.count));
+            problems.push(error.expected("at most `count`").at(e.per_token.span()));
+        }
     }
 
     fn seconds(self) -> StepTime {
+        let micros = |value: Spanned<f64>| value.into_inner() * 1e-6;
+        let nanos = |value: Spanned<f64>| value.into_inner() * 1e-9;
         StepTime {
-            overhead_s: self.overhead_us * 1e-6,
-            weights_s: self.weights_us * 1e-6,
+            overhead_s: micros(self.overhead_us),
+            weights_s: micros(self.weights_us),
             experts: self.experts.map(|e| Experts {
                 count: e.count.get(),
-                per_token: e.per_token.get(),
-                read_s: e.read_us * 1e-6,
+                per_token: e.per_token.into_inner().get(),
+                read_s: micros(e.read_us),
             }),
-            compute_s: self.compute_us_per_token * 1e-6,
-            sequence_s: self.us_per_sequence * 1e-6,
-            context_s: self.ns_per_context_token * 1e-9,
-            prefill_s: self.us_per_prefill_token * 1e-6,
-            pair_s: self.ns_per_prefill_pair * 1e-9,
+            compute_s: self.compute_us_per_token.map_or(0.0, micros),
+            sequence_s: self.us_per_sequence.map_or(0.0, micros),
+            context_s: self.ns_per_context_token.map_or(0.0, nanos),
+            prefill_s: self.us_per_prefill_token.map_or(0.0, micros),
+            pair_s: self.ns_per_prefill_pair.map_or(0.0, nanos),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perf_model::{Catalogue, KvMemory};
+
+    #[test]
+    fn every_builtin_profile_can_be_read_and_bears_its_name() {
+        for (name, text) in BUILTIN {
+            let profile = Profile::parse(name, text).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(profile.name, name);
+            assert_eq!(Profile::builtin(name), Some(profile));
+        }
+        assert_eq!(Profile::builtin("gpt-9"), None);
+        assert_eq!(Profile::builtin_names().next(), Some("laptop"));
+    }
+
+    #[test]
+    fn every_builtin_profile_of_a_real_gpu_agrees_with_the_catalogue() {
+        let catalogue = Catalogue::builtin().unwrap();
+        let real = BUILTIN.iter().filter_map(|(name, _)| {
+            let profile = Profile::builtin(name)?;
+            (profile.weight_bytes.is_some()).then_some(profile)
+        });
+        for profile in real {
+            let gpu = catalogue.accelerator(&profile.gpu).unwrap();
+            let bandwidth = gpu.bandwidth_bytes_per_s * f64::from(profile.gpus.get());
+            assert_eq!(
+                profile.bandwidth_bytes_per_s,
+                Some(bandwidth),
+                "{}",
+                profile.name
+            );
+            let floor = profile.weight_floor_s().unwrap();
+            let time = &profile.step_time;
+            let reads = time.weights_s + time.experts.map_or(0.0, |e| e.read_s);
+            assert!(reads > 0.995 * floor, "{}: {reads} < {floor}", profile.name);
+        }
+    }
+
+    #[test]
+    fn kv_blocks_are_what_is_left_beside_the_weights() {
+        let catalogue = Catalogue::builtin().unwrap();
+        let check = |name, model, utilization, other_gib: u64, kv_bytes| {
+            let profile = Profile::builtin(name).unwrap();
+            let model = catalogue.model(model).unwrap();
+            let gpus = profile.gpus.get();
+            let memory = KvMemory {
+                device_bytes: catalogue.accelerator(&profile.gpu).unwrap().memory_bytes,
+                utilization,
+                weight_bytes: profile.weight_bytes.unwrap() / u64::from(gpus),
+                other_bytes: other_gib << 30,
+            };
+            let token = model.kv_shape().bytes_per_token_per_device(kv_bytes, gpus);
+            assert_eq!(memory.blocks(token, 16), profile.kv_blocks, "{name}");
+        };
+        check("qwen3-8b-h100", "Qwen/Qwen3-8B", 0.9, 2, 2);
+        check("qwen3-8b-h100-shared", "Qwen/Qwen3-8B", 0.35, 2, 2);
+        check(
+            "llama-3.1-8b-h200",
+            "meta-llama/Meta-Llama-3.1-8B",
+            0.9,
+            2,
+            2,
+        );
+        check("qwen3-32b-fp8-h200", "Qwen/Qwen3-32B", 0.9, 3, 2);
+        check(
+            "llama-3.3-70b-fp8-2xh100",
+            "meta-llama/Meta-Llama-3.1-70B",
+            0.9,
+            4,
+            1,
+        );
+        check("qwen3-30b-a3b-h100", "Qwen/Qwen3-30B-A3B", 0.9, 2, 2);
+    }
+
+    #[test]
+    fn a_profile_says_all_that_is_wrong_with_it() {
+        let text = BUILTIN[0].1;
+        let text = text.replace("overhead_us = 1000", "overhead_us = -1");
+        let text = text.replace("weights_us = 3000", "weights_us = nan");
+        let text = text.replace("chunked_prefill = true", "chunked_prefill = false");
+        let text = text.replace("kv_blocks", "kv_block");
+        let refused = Profile::parse("mine.toml", &text).unwrap_err();
+        let told = refused.render("mine.toml", &text, false);
+        for part in ["did you mean `kv_blocks`?", "mine.toml"] {
+            assert!(told.contains(part), "{part} in\n{told}");
+        }
+        let text = text.replace("kv_block ", "kv_blocks ");
+        let refused = Profile::parse("mine.toml", &text).unwrap_err();
+        assert_eq!(refused.problems.len(), 3, "{refused}");
     }
 }
