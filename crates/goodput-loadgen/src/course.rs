@@ -93,16 +93,17 @@ impl Course {
     }
 
     /// A request is due at `due`, and it is now. The part it belongs to; `None`: it is not sent.
-    pub(crate) fn arrive(&mut self, due: Timestamp) -> Option<Phase> {
+    /// `first_of_user`: whether it is the first of its user in a closed loop.
+    pub(crate) fn arrive(&mut self, due: Timestamp, first_of_user: bool) -> Option<Phase> {
         self.tick(due);
         let phase = match self.stage {
             Stage::Over => return None,
             Stage::Draining if !self.hold_load || self.interrupted => return None,
             Stage::Draining => Phase::Drain,
-            Stage::Settling => self.settling_phase(),
+            Stage::Settling if first_of_user => Phase::FirstWave,
+            Stage::Settling => Phase::Settling,
             Stage::Measuring => Phase::Measured,
         };
-        let first_of_user = self.users.is_some() && self.open >= self.users_started;
         self.users_started += u32::from(first_of_user);
         self.open += 1;
         match phase {
@@ -111,14 +112,6 @@ impl Course {
             _ => {}
         }
         Some(phase)
-    }
-
-    fn settling_phase(&self) -> Phase {
-        if self.users.is_some() && self.open >= self.users_started {
-            Phase::FirstWave
-        } else {
-            Phase::Settling
-        }
     }
 
     fn issue(&mut self, at: Timestamp) {

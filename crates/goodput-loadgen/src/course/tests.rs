@@ -28,7 +28,7 @@ fn closed(
     let mut log = Vec::new();
     let mut open = Vec::new();
     let mut issue = |course: &mut Course, open: &mut Vec<_>, user, k, at: Timestamp| {
-        if let Some(phase) = course.arrive(at) {
+        if let Some(phase) = course.arrive(at, k == 0) {
             let end = at.after(span(takes(user, k)));
             log.push((phase, at, end));
             open.push((end, user, k, phase));
@@ -136,7 +136,7 @@ fn draining_ends_at_its_limit() {
     (plan.settle, plan.drain) = (Settle::None, span(20));
     let (mut course, _) = closed(&plan, 1, |_, _| 1_000);
     assert!(course.over());
-    assert!(course.arrive(s(25)).is_none());
+    assert!(course.arrive(s(25), false).is_none());
 }
 
 #[test]
@@ -146,10 +146,10 @@ fn an_interrupt_sends_nothing_more_and_keeps_what_was_measured() {
         ..PointPlan::new(0, Window::Duration(span(60)))
     };
     let mut course = Course::new(&plan, Some(1), s(0));
-    assert_eq!(course.arrive(s(0)), Some(Phase::Measured));
+    assert_eq!(course.arrive(s(0), true), Some(Phase::Measured));
     course.interrupt(s(5));
     assert!(!course.sending() && !course.over());
-    assert_eq!(course.arrive(s(5)), None);
+    assert_eq!(course.arrive(s(5), false), None);
     assert_eq!(course.next_change(), s(10), "the grace");
     course.end(Phase::Measured, s(6));
     assert!(course.over());
@@ -161,7 +161,7 @@ fn an_open_loop_settles_for_a_span_and_belongs_by_its_due_time() {
     let mut plan = PointPlan::new(0, Window::Duration(span(10)));
     plan.settle = Settle::Fixed(span(2));
     let mut course = Course::new(&plan, None, s(0));
-    let phases: Vec<_> = (0..14).map(|at| course.arrive(s(at)).unwrap()).collect();
+    let phases: Vec<_> = (0..14).map(|at| course.arrive(s(at), false).unwrap()).collect();
     assert_eq!(phases.iter().filter(|p| **p == Phase::Settling).count(), 2);
     assert_eq!(phases.iter().filter(|p| **p == Phase::Measured).count(), 10);
     assert_eq!(phases.iter().filter(|p| **p == Phase::Drain).count(), 2);
