@@ -264,6 +264,11 @@ impl Latency {
         Self::Connect,
     ];
 
+    /// Whether it tells of the load generator, not of the server: failed requests have it too.
+    pub(crate) const fn is_clients_own(self) -> bool {
+        matches!(self, Self::SendLag | Self::Connect)
+    }
+
     /// The value for one request, in nanoseconds.
     pub(crate) fn of(self, summary: &RequestSummary) -> Option<u64> {
         match self {

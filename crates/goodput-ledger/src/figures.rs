@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use goodput_record::{FinishReason, Outcome, Timestamp};
 use goodput_slo::Slo;
-use goodput_stats::{Distribution, mean_rate_interval, ratio_interval};
+use goodput_stats::{Adjusted, Distribution, Interval, attainment_interval, series_mean};
 
 use crate::{
     bins::Bins,
@@ -154,23 +154,10 @@ impl PointBooks {
 
     /// A percentile over all measured requests, with those that failed above all others.
     fn with_failures(&self, latency: Latency, q: f64) -> WithFailures {
-        let distribution = self.distribution(latency);
-        let (defined, failed) = (distribution.count() as f64, self.counted.failed() as f64);
-        if defined + failed == 0.0 {
-            return WithFailures::default();
-        }
-        // The rank among all, expressed as a quantile among those that have a value.
-        let rank = q * (defined + failed - 1.0);
-        if defined > 0.0 && rank <= defined - 1.0 {
-            let among = if defined > 1.0 { rank / (defined - 1.0) } else { 0.0 };
-            return WithFailures {
-                ms: ms(distribution.quantile(among)),
-                over_ms: None,
-            };
-        }
-        WithFailures {
-            ms: None,
-            over_ms: ms(self.counted.shortest_failed_wait.map(|ns| ns as f64)),
+        match self.distribution(latency).adjusted_quantile(q) {
+            Adjusted::Nothing => WithFailures::default(),
+            Adjusted::Value(ns) => WithFailures { ms: Some(ns / 1e6), over_ms: None },
+            Adjusted::Above(ns) => WithFailures { ms: None, over_ms: ms(ns) },
         }
     }
 
@@ -205,7 +192,7 @@ impl SloBooks {
         SloRow {
             slo: self.slo.name().to_owned(),
             attainment: ratio(met, judged),
-            attainment_interval: attainment_interval(&self.bins, window, met, judged),
+            attainment_interval: attainment_between(&self.bins, window, met, judged),
             met,
             missed,
             excused,
@@ -236,7 +223,7 @@ impl SloBooks {
 }
 
 /// Where the books of one group of bins do not have a request, they say nothing of attainment.
-fn attainment_interval(
+fn attainment_between(
     bins: &Bins<6>,
     window: &Range<Timestamp>,
     met: u64,
@@ -249,14 +236,14 @@ fn attainment_interval(
     let inside = pairs.iter().fold((0, 0), |sum, p| (sum.0 + p.0, sum.1 + p.1));
     pairs.push((met.saturating_sub(inside.0), judged.saturating_sub(inside.1)));
     pairs.retain(|p| p.1 > 0);
-    ratio_interval(&pairs, CONFIDENCE).map(between)
+    attainment_interval(&pairs, CONFIDENCE).map(between)
 }
 
 fn goodput_interval(bins: &Bins<6>, window: &Range<Timestamp>) -> Option<Between> {
     let (whole, _) = bins.whole_bins(window);
     let (groups, seconds) = bins.groups(whole, GROUPS);
     let rates: Vec<f64> = groups.iter().map(|g| rate(g[GOOD_TOKENS] as f64, seconds)).collect();
-    let interval = mean_rate_interval(&rates, CONFIDENCE)?;
+    let interval = series_mean(&rates)?.interval(CONFIDENCE)?;
     Some(Between {
         low: interval.low.max(0.0),
         high: interval.high,
@@ -267,11 +254,6 @@ impl Counted {
     fn outcomes(&self) -> BTreeMap<String, u64> {
         let all = Outcome::ALL.into_iter().zip(self.outcomes);
         all.filter(|(_, n)| *n > 0).map(|(o, n)| (o.name().to_owned(), n)).collect()
-    }
-
-    /// Requests that failed before they had a whole answer.
-    fn failed(&self) -> u64 {
-        self.measured - self.outcomes[Outcome::Ok.index()] - self.outcomes[Outcome::Cancelled.index()]
     }
 }
 
@@ -333,7 +315,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-fn between(interval: goodput_stats::Interval) -> Between {
+fn between(interval: Interval) -> Between {
     Between {
         low: interval.low,
         high: interval.high,
