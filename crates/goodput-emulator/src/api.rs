@@ -120,6 +120,20 @@ impl ApiError {
         }
     }
 
+    /// The engine has failed.
+    pub(crate) fn internal() -> Self {
+        Self {
+            status: 500,
+            kind: "InternalServerError",
+            ..Self::bad_request("EngineCore encountered an issue.", None)
+        }
+    }
+
+    /// The engine will not take the request.
+    pub(crate) fn refused(refusal: goodput_sim::Refusal) -> Self {
+        Self::bad_request(format!("The engine cannot serve this request: it {refusal}."), None)
+    }
+
     fn missing(field: &str) -> Self {
         let param = format!("body.{field}");
         let message = format!(
@@ -221,7 +235,7 @@ pub(crate) struct Choice {
     pub(crate) input_tokens: u32,
     /// Output tokens it will have.
     pub(crate) output_tokens: u32,
-    /// Chained hashes of the prompt's whole blocks.
+    /// Chained hashes of the whole blocks of prompt and answer: the answer comes back as history.
     pub(crate) blocks: Vec<u64>,
     /// What its words are drawn from.
     pub(crate) key: u64,
@@ -308,7 +322,6 @@ impl Ask {
             check_context(input_tokens, max_tokens, terms.context_limit)?;
             ask.input_tokens = ask.input_tokens.saturating_add(input_tokens);
             let digest = sink.digest();
-            let blocks = sink.into_blocks();
             for copy in 0..n {
                 let key = mix(digest ^ mix(terms.seed) ^ u64::from(copy));
                 let room = terms.context_limit - input_tokens;
@@ -316,7 +329,7 @@ impl Ask {
                 ask.choices.push(Choice {
                     input_tokens,
                     output_tokens,
-                    blocks: blocks.clone(),
+                    blocks: with_answer(sink.clone(), key, output_tokens),
                     key,
                     finish,
                 });
@@ -329,6 +342,16 @@ impl Ask {
     pub(crate) fn output_tokens(&self) -> u32 {
         self.choices.iter().map(|choice| choice.output_tokens).sum()
     }
+}
+
+fn with_answer(mut sink: TokenSink, key: u64, tokens: u32) -> Vec<u64> {
+    let mut word = Vec::with_capacity(24);
+    for position in 0..tokens {
+        word.clear();
+        words::push_word(&mut word, key, position);
+        sink.token(word.trim_ascii_start());
+    }
+    sink.into_blocks()
 }
 
 impl Body<'_> {

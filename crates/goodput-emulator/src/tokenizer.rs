@@ -8,9 +8,9 @@ use goodput_stats::mix;
 
 /// What the chat template puts around a message: three tokens before it and one after; and three
 /// to open the answer.
-const OPEN: &str = "<|im_start|>";
-const CLOSE: &str = "<|im_end|>";
-const LINE: &str = "\n";
+const OPEN: &[u8] = b"<|im_start|>";
+const CLOSE: &[u8] = b"<|im_end|>";
+const LINE: &[u8] = b"\n";
 
 /// Counts tokens and chains the hashes of whole blocks as the tokens arrive.
 #[derive(Clone, Debug)]
@@ -44,8 +44,8 @@ impl TokenSink {
     }
 
     /// Takes the next token.
-    pub(crate) fn token(&mut self, text: &str) {
-        self.hashed(hash(text.as_bytes()));
+    pub(crate) fn token(&mut self, text: &[u8]) {
+        self.hashed(hash(text));
     }
 
     /// Takes a token that is known by its number alone.
@@ -56,14 +56,14 @@ impl TokenSink {
     /// Takes every word of `text`.
     pub(crate) fn words(&mut self, text: &str) {
         for word in text.split_ascii_whitespace() {
-            self.token(word);
+            self.token(word.as_bytes());
         }
     }
 
     /// Opens a message of the chat template.
     pub(crate) fn open_message(&mut self, role: &str) {
         self.token(OPEN);
-        self.token(role);
+        self.token(role.as_bytes());
         self.token(LINE);
     }
 

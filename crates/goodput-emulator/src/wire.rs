@@ -3,6 +3,8 @@
 //! An event of a stream is put together from parts encoded once a request, a word, and numbers:
 //! nothing is serialized or allocated per token.
 
+use std::rc::Rc;
+
 use serde::Serialize;
 use serde_json::json;
 
@@ -27,6 +29,7 @@ pub(crate) struct Counts {
 #[derive(Clone, Debug)]
 pub(crate) struct EventWriter {
     api: Api,
+    model_id: Rc<str>,
     /// `data: {"id":...,"choices":[`
     head: Vec<u8>,
 }
@@ -47,7 +50,7 @@ pub(crate) struct Words<'a> {
 
 impl EventWriter {
     /// A writer for the answer called `id`.
-    pub(crate) fn new(api: Api, id: &str, created: u64, model_id: &str) -> Self {
+    pub(crate) fn new(api: Api, id: &str, created: u64, model_id: &Rc<str>) -> Self {
         let object = match api {
             Api::Chat => "chat.completion.chunk",
             Api::Completions => "text_completion",
@@ -60,9 +63,18 @@ impl EventWriter {
         push(&mut head, "\",\"created\":");
         push_number(&mut head, created);
         push(&mut head, ",\"model\":");
-        push_json(&mut head, model_id);
+        push_json(&mut head, &**model_id);
         push(&mut head, ",\"choices\":[");
-        Self { api, head }
+        let model_id = Rc::clone(model_id);
+        Self {
+            api,
+            model_id,
+            head,
+        }
+    }
+
+    pub(crate) fn model_id(&self) -> &str {
+        &self.model_id
     }
 
     /// The chunk that only names the role.
