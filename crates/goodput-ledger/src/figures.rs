@@ -215,7 +215,6 @@ impl SloBooks {
         let in_window = self.bins.sum(bins);
         let per_second = |column: usize| rate(in_window[column] as f64, seconds);
         let judged = met + missed;
-        let objective = self.slo.objective().share;
         let clauses = self.slo.clauses().iter().zip(&self.clause_misses);
         let trajectories = self.trajectories[MET] + self.trajectories[MISSED];
         SloRow {
@@ -232,15 +231,16 @@ impl SloBooks {
             good_characters_per_s: per_second(GOOD_CHARACTERS),
             good_words_per_s: per_second(GOOD_WORDS),
             clauses: clauses
-                .map(|(clause, &misses)| {
+                .enumerate()
+                .map(|(index, (clause, &misses))| {
                     let share = ratio(judged.saturating_sub(misses), judged);
-                    let needed = clause.needed().unwrap_or(objective);
+                    let needed = self.slo.required_share(index);
                     ClauseRow {
-                        clause: clause.text().to_owned(),
-                        metric: clause.metric().to_owned(),
-                        holds: share.map(|s| s >= needed),
+                        clause: clause.to_string(),
+                        metric: clause.metric.to_string(),
+                        holds: share.map(|_| needed.is_kept_by(judged - misses, judged)),
                         share,
-                        needed,
+                        needed: needed.share(),
                         misses,
                     }
                 })

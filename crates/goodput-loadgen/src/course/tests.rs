@@ -161,7 +161,9 @@ fn an_open_loop_settles_for_a_span_and_belongs_by_its_due_time() {
     let mut plan = PointPlan::new(0, Window::Duration(span(10)));
     plan.settle = Settle::Fixed(span(2));
     let mut course = Course::new(&plan, None, s(0));
-    let phases: Vec<_> = (0..14).map(|at| course.arrive(s(at), false).unwrap()).collect();
+    let phases: Vec<_> = (0..14)
+        .map(|at| course.arrive(s(at), false).unwrap())
+        .collect();
     assert_eq!(phases.iter().filter(|p| **p == Phase::Settling).count(), 2);
     assert_eq!(phases.iter().filter(|p| **p == Phase::Measured).count(), 10);
     assert_eq!(phases.iter().filter(|p| **p == Phase::Drain).count(), 2);
