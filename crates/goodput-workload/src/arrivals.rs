@@ -1,5 +1,8 @@
 //! Arrival processes: an absolute schedule of due times, made ahead from a seed.
 
+#[cfg(test)]
+mod tests;
+
 use goodput_record::Timestamp;
 use goodput_stats::{
     Draws,
