@@ -62,10 +62,7 @@ fn expert_reads_grow_with_the_batch() {
             ..Batch::default()
         };
         let seconds = step.seconds(&batch);
-        assert!(
-            (seconds * 1e3 - millis).abs() < 0.01,
-            "{tokens}: {seconds}"
-        );
+        assert!((seconds * 1e3 - millis).abs() < 0.01, "{tokens}: {seconds}");
     }
 }
 
