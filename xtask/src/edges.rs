@@ -6,9 +6,21 @@ use crate::metadata::Workspace;
 const ALLOWED: &[(&str, &[&str], &str)] = &[
     ("goodput-record", &[], "the vocabulary knows nobody"),
     ("goodput-stats", &[], "numbers know nothing of requests"),
-    ("goodput-config", &[], "text to checked values, whatever they mean"),
-    ("goodput-protocol", &["goodput-record"], "wire bytes to record values"),
-    ("goodput-slo", &["goodput-config", "goodput-record"], "judges records; sources do not know it"),
+    (
+        "goodput-config",
+        &[],
+        "text to checked values, whatever they mean",
+    ),
+    (
+        "goodput-protocol",
+        &["goodput-record"],
+        "wire bytes to record values",
+    ),
+    (
+        "goodput-slo",
+        &["goodput-config", "goodput-record"],
+        "judges records; sources do not know it",
+    ),
     (
         "goodput-workload",
         &["goodput-config", "goodput-record", "goodput-stats"],
@@ -26,22 +38,43 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "goodput-sweep",
-        &["goodput-ledger", "goodput-record", "goodput-slo", "goodput-stats"],
+        &[
+            "goodput-ledger",
+            "goodput-record",
+            "goodput-slo",
+            "goodput-stats",
+        ],
         "decides from what the books say",
     ),
     (
         "goodput-report",
-        &["goodput-ledger", "goodput-record", "goodput-slo", "goodput-stats", "goodput-sweep"],
+        &[
+            "goodput-ledger",
+            "goodput-record",
+            "goodput-slo",
+            "goodput-stats",
+            "goodput-sweep",
+        ],
         "renders values, computes none",
     ),
     (
         "goodput-loadgen",
-        &["goodput-protocol", "goodput-record", "goodput-stats", "goodput-workload"],
+        &[
+            "goodput-protocol",
+            "goodput-record",
+            "goodput-stats",
+            "goodput-workload",
+        ],
         "a source of records does not know the books",
     ),
     (
         "goodput-emulator",
-        &["goodput-protocol", "goodput-record", "goodput-sim", "goodput-stats"],
+        &[
+            "goodput-protocol",
+            "goodput-record",
+            "goodput-sim",
+            "goodput-stats",
+        ],
         "a socket and a clock around the engine",
     ),
 ];
@@ -55,10 +88,16 @@ pub(crate) fn check(workspace: &Workspace, faults: &mut Vec<String>) {
             continue;
         }
         let Some((_, allowed, why)) = ALLOWED.iter().find(|row| row.0 == package.name) else {
-            faults.push(format!("{}: a new crate needs a row in xtask/src/edges.rs", package.name));
+            faults.push(format!(
+                "{}: a new crate needs a row in xtask/src/edges.rs",
+                package.name
+            ));
             continue;
         };
-        let needs = package.needs.iter().filter_map(|id| workspace.packages.get(id));
+        let needs = package
+            .needs
+            .iter()
+            .filter_map(|id| workspace.packages.get(id));
         for dependency in needs.filter(|d| d.local) {
             if !allowed.contains(&dependency.name.as_str()) {
                 let (from, to) = (&package.name, &dependency.name);

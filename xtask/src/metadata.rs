@@ -25,9 +25,15 @@ impl Workspace {
     pub(crate) fn load() -> anyhow::Result<Self> {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         let args = ["metadata", "--format-version", "1", "--locked", "--offline"];
-        let output = Command::new(cargo).args(args).output().context("cargo metadata")?;
+        let output = Command::new(cargo)
+            .args(args)
+            .output()
+            .context("cargo metadata")?;
         if !output.status.success() {
-            anyhow::bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+            anyhow::bail!(
+                "cargo metadata: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
         let graph: Value = serde_json::from_slice(&output.stdout)?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -48,7 +54,11 @@ impl Workspace {
             })
             .collect();
         for node in list(&graph["resolve"]["nodes"]) {
-            let needs = list(&node["deps"]).iter().filter(|d| !only_dev(d)).map(|d| text(&d["pkg"])).collect();
+            let needs = list(&node["deps"])
+                .iter()
+                .filter(|d| !only_dev(d))
+                .map(|d| text(&d["pkg"]))
+                .collect();
             if let Some(package) = packages.get_mut(&text(&node["id"])) {
                 package.needs = needs;
             }
@@ -69,7 +79,9 @@ impl Workspace {
         let mut seen: Vec<&str> = Vec::new();
         let mut todo: Vec<&String> = package.needs.iter().collect();
         while let Some(id) = todo.pop() {
-            let Some(next) = self.packages.get(id) else { continue };
+            let Some(next) = self.packages.get(id) else {
+                continue;
+            };
             if !seen.contains(&next.name.as_str()) {
                 seen.push(&next.name);
                 todo.extend(&next.needs);

@@ -20,16 +20,33 @@ const PURE: &[&str] = &[
 
 /// What none of them may reach.
 const BANNED: &[&str] = &[
-    "tokio", "mio", "socket2", "hyper", "hyper-util", "rustls", "rusqlite", "async-std", "reqwest",
-    "rand", "getrandom", "chrono",
+    "tokio",
+    "mio",
+    "socket2",
+    "hyper",
+    "hyper-util",
+    "rustls",
+    "rusqlite",
+    "async-std",
+    "reqwest",
+    "rand",
+    "getrandom",
+    "chrono",
 ];
 
 /// The one exception: charts come from a library whose own dependencies reach for randomness.
-const EXCUSED: &[(&str, &str)] = &[("goodput-report", "getrandom"), ("goodput-report", "rand"), ("goodput-report", "chrono")];
+const EXCUSED: &[(&str, &str)] = &[
+    ("goodput-report", "getrandom"),
+    ("goodput-report", "rand"),
+    ("goodput-report", "chrono"),
+];
 
 pub(crate) fn check(workspace: &Workspace, faults: &mut Vec<String>) -> anyhow::Result<()> {
     let reference = fs::read_to_string(workspace.root.join("crates/goodput-record/clippy.toml"))?;
-    for package in workspace.members().filter(|p| PURE.contains(&p.name.as_str())) {
+    for package in workspace
+        .members()
+        .filter(|p| PURE.contains(&p.name.as_str()))
+    {
         let name = package.name.as_str();
         for reached in workspace.reach(package) {
             if BANNED.contains(&reached) && !EXCUSED.contains(&(name, reached)) {

@@ -18,14 +18,23 @@ const BANNED: &[(&str, &str, &str)] = &[
 ];
 
 pub(crate) fn check(root: &Path, faults: &mut Vec<String>) -> anyhow::Result<()> {
-    let listing = Command::new("git").arg("-C").arg(root).args(["ls-files", "-z"]).output().context("git ls-files")?;
+    let listing = Command::new("git")
+        .arg("-C")
+        .arg(root)
+        .args(["ls-files", "-z"])
+        .output()
+        .context("git ls-files")?;
     let names = String::from_utf8(listing.stdout)?;
     for name in names.split('\0').filter(|n| !n.is_empty()) {
-        let written = [".rs", ".md", ".toml", ".sh", ".yml"].iter().any(|end| name.ends_with(end));
+        let written = [".rs", ".md", ".toml", ".sh", ".yml"]
+            .iter()
+            .any(|end| name.ends_with(end));
         if !written || name.contains("/fixtures/") {
             continue;
         }
-        let Ok(text) = fs::read_to_string(root.join(name)) else { continue };
+        let Ok(text) = fs::read_to_string(root.join(name)) else {
+            continue;
+        };
         check_file(name, &text, faults);
     }
     Ok(())

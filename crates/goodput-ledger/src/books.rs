@@ -85,7 +85,11 @@ impl PointBooks {
         phase: Phase,
         steps: u16,
     ) -> Vec<Verdict> {
-        let verdicts: Vec<Verdict> = self.slos.iter().map(|b| b.slo.judge(summary, gaps)).collect();
+        let verdicts: Vec<Verdict> = self
+            .slos
+            .iter()
+            .map(|b| b.slo.judge(summary, gaps))
+            .collect();
         self.counted.ended += 1;
         self.post_tokens(summary, gaps, &verdicts);
         self.post_busy(summary);
@@ -93,8 +97,11 @@ impl PointBooks {
             self.counted.measured(summary);
             self.spans.post(summary);
             self.lengths.post(summary);
-            for (books, verdict) in self.slos.iter_mut().zip(&verdicts) {
-                books.post(summary, *verdict);
+            // What the end of the run cut off is neither met nor missed.
+            if summary.outcome() != Outcome::Cancelled {
+                for (books, verdict) in self.slos.iter_mut().zip(&verdicts) {
+                    books.post(summary, *verdict);
+                }
             }
         }
         self.post_step(summary, phase, steps);
@@ -136,7 +143,10 @@ impl PointBooks {
             return;
         }
         let session = summary.arrival().session;
-        let whole = self.sessions.entry(session).and_modify(|(t, _)| t.add(summary));
+        let whole = self
+            .sessions
+            .entry(session)
+            .and_modify(|(t, _)| t.add(summary));
         let (record, measured) =
             whole.or_insert_with(|| (TrajectoryRecord::begin(summary, steps), true));
         *measured &= phase == Phase::Measured || summary.arrival().step > 0;
@@ -263,6 +273,16 @@ impl Latency {
         Self::SendLag,
         Self::Connect,
     ];
+
+    /// Whether it tells of the load generator, not of the server: failed requests have it too.
+    pub(crate) const fn is_clients_own(self) -> bool {
+        matches!(self, Self::SendLag | Self::Connect)
+    }
+
+    /// Whether it is settled by the first token, however the request ended.
+    pub(crate) const fn is_first_token(self) -> bool {
+        matches!(self, Self::Ttft | Self::TtftAnswer)
+    }
 
     /// The value for one request, in nanoseconds.
     pub(crate) fn of(self, summary: &RequestSummary) -> Option<u64> {

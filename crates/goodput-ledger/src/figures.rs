@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use goodput_record::{FinishReason, Outcome, Timestamp};
 use goodput_slo::Slo;
-use goodput_stats::{Distribution, mean_rate_interval, ratio_interval};
+use goodput_stats::{Adjusted, Distribution, Interval, attainment_interval, series_mean};
 
 use crate::{
     bins::Bins,
@@ -42,8 +42,6 @@ pub struct PointFacts {
     pub in_flight_peak: Option<u32>,
     /// In flight when the window closed.
     pub in_flight_at_end: u32,
-    /// Of these, cut off by the end of the run.
-    pub cut_by_end_of_run: u64,
     /// Arrivals sent, of those due inside the window.
     pub sent_share: Option<f64>,
     /// Lateness of the source's own timer, in ns.
@@ -74,7 +72,11 @@ impl PointBooks {
         let ([tokens, characters, words, busy_ns], seconds) = self.received(&facts.window);
         let per_second = |n: u64| rate(n as f64, seconds);
         let wall = facts.window.end.seconds() - facts.window.start.seconds();
-        let slos: Vec<SloRow> = self.slos.iter().map(|s| s.row(&facts.window, wall)).collect();
+        let slos: Vec<SloRow> = self
+            .slos
+            .iter()
+            .map(|s| s.row(&facts.window, wall))
+            .collect();
         let first = slos.first();
         let ok = self.counted.outcomes[Outcome::Ok.index()];
         let per_gpu = |rate: f64| facts.gpus.map(|gpus| rate / f64::from(gpus.max(1)));
@@ -96,7 +98,9 @@ impl PointBooks {
             goodput_tok_s_per_gpu: per_gpu(goodput),
             characters_per_s: per_second(characters),
             words_per_s: per_second(words),
-            stream_tok_s: p(Latency::Tpot, 0.5).filter(|ms| *ms > 0.0).map(|ms| 1e3 / ms),
+            stream_tok_s: p(Latency::Tpot, 0.5)
+                .filter(|ms| *ms > 0.0)
+                .map(|ms| 1e3 / ms),
             slo_attainment: first.and_then(|s| s.attainment),
             attainment_interval: first.and_then(|s| s.attainment_interval),
             trajectory_attainment: first.and_then(|s| s.trajectory_attainment),
@@ -114,6 +118,11 @@ impl PointBooks {
             tpot_p90_ms: p(Latency::Tpot, 0.9),
             tpot_p95_ms: p(Latency::Tpot, 0.95),
             tpot_p99_ms: p(Latency::Tpot, 0.99),
+            tpot_mean_ms: ms(self.distribution(Latency::Tpot).mean()),
+            itl_mean_ms: ms(ratio(
+                self.counted.between_tokens.0,
+                self.counted.between_tokens.1,
+            )),
             tpot_median_p50_ms: p(Latency::TpotMedian, 0.5),
             tpot_median_p99_ms: p(Latency::TpotMedian, 0.99),
             stall_p50_ms: p(Latency::Stall, 0.5),
@@ -127,14 +136,15 @@ impl PointBooks {
             in_flight_mean: rate(busy_ns as f64 / 1e9, seconds),
             in_flight_peak: facts.in_flight_peak,
             in_flight_at_end: facts.in_flight_at_end,
-            cut_by_end_of_run: facts.cut_by_end_of_run,
+            cut_by_end_of_run: self.counted.outcomes[Outcome::Cancelled.index()],
             sent_share: facts.sent_share,
             send_lag_p50_ms: p(Latency::SendLag, 0.5),
             send_lag_p99_ms: p(Latency::SendLag, 0.99),
             loop_lag_p99_ms: ms(facts.loop_lag_p99_ns),
             client_cpu_share: facts.client_cpu_share,
             connect_p50_ms: p(Latency::Connect, 0.5),
-            reused_connections_share: self.share(self.counted.measured - self.counted.new_connections),
+            reused_connections_share: self
+                .share(self.counted.measured - self.counted.new_connections),
             burst_share: self.share(self.counted.bursts),
             not_streamed: self.counted.not_streamed,
             lengths: LengthRow {
@@ -143,7 +153,12 @@ impl PointBooks {
             },
             slos,
             valid: facts.invalid.is_empty(),
-            warnings: facts.invalid.iter().chain(&facts.warnings).cloned().collect(),
+            warnings: facts
+                .invalid
+                .iter()
+                .chain(&facts.warnings)
+                .cloned()
+                .collect(),
         }
     }
 
@@ -154,23 +169,16 @@ impl PointBooks {
 
     /// A percentile over all measured requests, with those that failed above all others.
     fn with_failures(&self, latency: Latency, q: f64) -> WithFailures {
-        let distribution = self.distribution(latency);
-        let (defined, failed) = (distribution.count() as f64, self.counted.failed() as f64);
-        if defined + failed == 0.0 {
-            return WithFailures::default();
-        }
-        // The rank among all, expressed as a quantile among those that have a value.
-        let rank = q * (defined + failed - 1.0);
-        if defined > 0.0 && rank <= defined - 1.0 {
-            let among = if defined > 1.0 { rank / (defined - 1.0) } else { 0.0 };
-            return WithFailures {
-                ms: ms(distribution.quantile(among)),
+        match self.distribution(latency).adjusted_quantile(q) {
+            Adjusted::Nothing => WithFailures::default(),
+            Adjusted::Value(ns) => WithFailures {
+                ms: Some(ns / 1e6),
                 over_ms: None,
-            };
-        }
-        WithFailures {
-            ms: None,
-            over_ms: ms(self.counted.shortest_failed_wait.map(|ns| ns as f64)),
+            },
+            Adjusted::Above(ns) => WithFailures {
+                ms: None,
+                over_ms: ms(ns),
+            },
         }
     }
 
@@ -180,10 +188,18 @@ impl PointBooks {
         let curve = |latency| quantile_curve(self.distribution(latency));
         let (bins, _) = self.bins.whole_bins(window);
         let (all, seconds) = self.bins.groups(bins.clone(), 60);
-        let good = self.slos.first().map(|s| s.bins.groups(bins, 60).0).unwrap_or_default();
+        let good = self
+            .slos
+            .first()
+            .map(|s| s.bins.groups(bins, 60).0)
+            .unwrap_or_default();
         let timeline = all.iter().enumerate().map(|(i, group)| {
             let good = good.get(i).map_or(0, |g| g[GOOD_TOKENS]);
-            [i as f64 * seconds, rate(group[0] as f64, seconds), rate(good as f64, seconds)]
+            [
+                i as f64 * seconds,
+                rate(group[0] as f64, seconds),
+                rate(good as f64, seconds),
+            ]
         });
         Charted {
             quantiles: [Latency::Ttft, Latency::Tpot, Latency::E2e, Latency::Stall].map(curve),
@@ -199,13 +215,12 @@ impl SloBooks {
         let in_window = self.bins.sum(bins);
         let per_second = |column: usize| rate(in_window[column] as f64, seconds);
         let judged = met + missed;
-        let objective = self.slo.objective().share;
         let clauses = self.slo.clauses().iter().zip(&self.clause_misses);
         let trajectories = self.trajectories[MET] + self.trajectories[MISSED];
         SloRow {
             slo: self.slo.name().to_owned(),
             attainment: ratio(met, judged),
-            attainment_interval: attainment_interval(&self.bins, window, met, judged),
+            attainment_interval: attainment_between(&self.bins, window, met, judged),
             met,
             missed,
             excused,
@@ -216,15 +231,16 @@ impl SloBooks {
             good_characters_per_s: per_second(GOOD_CHARACTERS),
             good_words_per_s: per_second(GOOD_WORDS),
             clauses: clauses
-                .map(|(clause, &misses)| {
+                .enumerate()
+                .map(|(index, (clause, &misses))| {
                     let share = ratio(judged.saturating_sub(misses), judged);
-                    let needed = clause.needed().unwrap_or(objective);
+                    let needed = self.slo.required_share(index);
                     ClauseRow {
-                        clause: clause.text().to_owned(),
-                        metric: clause.metric().to_owned(),
-                        holds: share.map(|s| s >= needed),
+                        clause: clause.to_string(),
+                        metric: clause.metric.to_string(),
+                        holds: share.map(|_| needed.is_kept_by(judged - misses, judged)),
                         share,
-                        needed,
+                        needed: needed.share(),
                         misses,
                     }
                 })
@@ -236,7 +252,7 @@ impl SloBooks {
 }
 
 /// Where the books of one group of bins do not have a request, they say nothing of attainment.
-fn attainment_interval(
+fn attainment_between(
     bins: &Bins<6>,
     window: &Range<Timestamp>,
     met: u64,
@@ -244,19 +260,30 @@ fn attainment_interval(
 ) -> Option<Between> {
     let (whole, _) = bins.whole_bins(window);
     let (groups, _) = bins.groups(whole, GROUPS);
-    let mut pairs: Vec<(u64, u64)> = groups.iter().map(|g| (g[MET], g[MET] + g[MISSED])).collect();
+    let mut pairs: Vec<(u64, u64)> = groups
+        .iter()
+        .map(|g| (g[MET], g[MET] + g[MISSED]))
+        .collect();
     // What lies outside whole bins is judged all the same.
-    let inside = pairs.iter().fold((0, 0), |sum, p| (sum.0 + p.0, sum.1 + p.1));
-    pairs.push((met.saturating_sub(inside.0), judged.saturating_sub(inside.1)));
+    let inside = pairs
+        .iter()
+        .fold((0, 0), |sum, p| (sum.0 + p.0, sum.1 + p.1));
+    pairs.push((
+        met.saturating_sub(inside.0),
+        judged.saturating_sub(inside.1),
+    ));
     pairs.retain(|p| p.1 > 0);
-    ratio_interval(&pairs, CONFIDENCE).map(between)
+    attainment_interval(&pairs, CONFIDENCE).map(between)
 }
 
 fn goodput_interval(bins: &Bins<6>, window: &Range<Timestamp>) -> Option<Between> {
     let (whole, _) = bins.whole_bins(window);
     let (groups, seconds) = bins.groups(whole, GROUPS);
-    let rates: Vec<f64> = groups.iter().map(|g| rate(g[GOOD_TOKENS] as f64, seconds)).collect();
-    let interval = mean_rate_interval(&rates, CONFIDENCE)?;
+    let rates: Vec<f64> = groups
+        .iter()
+        .map(|g| rate(g[GOOD_TOKENS] as f64, seconds))
+        .collect();
+    let interval = series_mean(&rates)?.interval(CONFIDENCE)?;
     Some(Between {
         low: interval.low.max(0.0),
         high: interval.high,
@@ -266,12 +293,9 @@ fn goodput_interval(bins: &Bins<6>, window: &Range<Timestamp>) -> Option<Between
 impl Counted {
     fn outcomes(&self) -> BTreeMap<String, u64> {
         let all = Outcome::ALL.into_iter().zip(self.outcomes);
-        all.filter(|(_, n)| *n > 0).map(|(o, n)| (o.name().to_owned(), n)).collect()
-    }
-
-    /// Requests that failed before they had a whole answer.
-    fn failed(&self) -> u64 {
-        self.measured - self.outcomes[Outcome::Ok.index()] - self.outcomes[Outcome::Cancelled.index()]
+        all.filter(|(_, n)| *n > 0)
+            .map(|(o, n)| (o.name().to_owned(), n))
+            .collect()
     }
 }
 
@@ -317,7 +341,10 @@ fn named<K>(counts: &BTreeMap<K, u64>, name: impl Fn(&K) -> String) -> BTreeMap<
 /// 101 quantiles in ms, or nothing where there is no value.
 fn quantile_curve(distribution: &Distribution) -> Vec<f64> {
     let at = |percent: u32| ms(distribution.quantile(f64::from(percent) / 100.0));
-    (0..=100).map(at).collect::<Option<Vec<f64>>>().unwrap_or_default()
+    (0..=100)
+        .map(at)
+        .collect::<Option<Vec<f64>>>()
+        .unwrap_or_default()
 }
 
 fn ms(nanos: Option<f64>) -> Option<f64> {
@@ -333,7 +360,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-fn between(interval: goodput_stats::Interval) -> Between {
+fn between(interval: Interval) -> Between {
     Between {
         low: interval.low,
         high: interval.high,

@@ -189,6 +189,10 @@ pub struct PointRow {
     pub tpot_p95_ms: Option<f64>,
     /// TPOT percentile across requests.
     pub tpot_p99_ms: Option<f64>,
+    /// Mean TPOT, every request counting the same.
+    pub tpot_mean_ms: Option<f64>,
+    /// Mean gap between tokens, every token counting the same.
+    pub itl_mean_ms: Option<f64>,
     /// Percentile across requests of the median gap.
     pub tpot_median_p50_ms: Option<f64>,
     /// Percentile across requests of the median gap.
