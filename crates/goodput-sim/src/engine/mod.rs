@@ -5,9 +5,12 @@ mod sequence;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    time::Duration,
+};
 
-use goodput_record::{EngineSample, Outcome, Timestamp, nanos};
+use goodput_record::{EngineSample, Outcome, Timestamp, nanos, span_of};
 use thiserror::Error;
 
 use crate::{
@@ -139,6 +142,10 @@ pub struct Engine {
     open: BTreeSet<u64>,
     state: State,
     now: Timestamp,
+    /// No step begins before.
+    held_until: Timestamp,
+    /// How many times as long as the profile's a step takes.
+    slowness: f64,
     counters: Counters,
 }
 
@@ -160,6 +167,8 @@ impl Engine {
             open: BTreeSet::new(),
             state: State::Idle,
             now: Timestamp::ZERO,
+            held_until: Timestamp::ZERO,
+            slowness: 1.0,
             counters: Counters::default(),
         }
     }
@@ -177,7 +186,7 @@ impl Engine {
         self.counters.submitted += 1;
         self.waiting.push_back(Sequence::new(request));
         if self.state == State::Idle {
-            self.state = State::Starting(self.now);
+            self.state = self.starting(self.now);
         }
         Ok(())
     }
@@ -232,6 +241,25 @@ impl Engine {
             self.waiting.remove(at);
         }
         true
+    }
+
+    /// Lets no step begin before `until`, as if the process were stopped: a fault. A step under way
+    /// ends as it would. A hold already set is never shortened.
+    pub fn hold(&mut self, until: Timestamp) {
+        self.held_until = self.held_until.max(until);
+        if let State::Starting(at) = self.state {
+            self.state = self.starting(at);
+        }
+    }
+
+    /// Makes every step from now on take `factor` times as long as the profile says: a cold or
+    /// throttled replica. 1 is back to normal; what is not above 0 counts as 1.
+    pub fn slow_down(&mut self, factor: f64) {
+        self.slowness = if factor > 0.0 { factor } else { 1.0 };
+    }
+
+    fn starting(&self, at: Timestamp) -> State {
+        State::Starting(at.max(self.held_until))
     }
 
     /// When something happens next, if nothing is put in before. `None`: the engine is idle.
@@ -317,7 +345,9 @@ impl Engine {
             self.state = State::Idle;
             return;
         }
-        let span = self.step_time.of(&batch);
+        let span = span_of(self.step_time.seconds(&batch) * self.slowness);
+        // Time always moves, whatever the coefficients.
+        let span = span.max(Duration::from_nanos(1));
         self.counters.steps += 1;
         self.counters.busy_ns += nanos(span);
         self.counters.prefill_tokens += u64::from(batch.prefill_tokens);
@@ -459,7 +489,7 @@ impl Engine {
         self.state = if self.open.is_empty() {
             State::Idle
         } else {
-            State::Starting(at)
+            self.starting(at)
         };
     }
 }
