@@ -293,6 +293,16 @@ impl RequestSummary {
         };
         last.since(self.arrival.origin)
     }
+    /// How long the watcher had it: from the origin to the end, whatever the end was.
+    #[must_use]
+    pub fn open_for(&self) -> Duration {
+        self.ended.since(self.arrival.origin).unwrap_or_default()
+    }
+    /// The silence before the end: from the last token event to the end. `None` if no token came.
+    #[must_use]
+    pub fn silence(&self) -> Option<Duration> {
+        self.ended.since(self.last_token?)
+    }
     /// The longest gap between two token events. `None` with fewer than two events.
     #[must_use]
     pub const fn stall(&self) -> Option<Duration> {
