@@ -2,6 +2,7 @@
 
 use goodput_config::Severity;
 use insta::assert_snapshot;
+use proptest::prelude::*;
 
 use crate::{LengthPercentiles, Metric, SloFile, SloSummary, WorkloadStatement};
 
@@ -344,4 +345,27 @@ fn odd_files_are_taken_with_a_warning() {
       |
       = help: `"shed 429"` excuses only a tenant that our gateway held to its limit
     "#);
+}
+
+proptest! {
+    /// A file with a hole or a stray piece in it is read or refused, never a crash, and every
+    /// problem lies inside it.
+    #[test]
+    fn a_damaged_file_is_refused_in_its_place(
+        from in 0..TIERS.len(), length in 0_usize..60, piece in "[a-z0-9=\"'\\[\\]{}, .%<#\n☃]{0,8}",
+    ) {
+        let to = TIERS.len().min(from + length);
+        let text = format!("{}{piece}{}", &TIERS[..from], &TIERS[to..]);
+        let problems = match SloFile::check("slo.toml", &text) {
+            Ok(file) => file.warnings,
+            Err(error) => {
+                prop_assert!(!error.problems.is_empty());
+                let _ = error.render("slo.toml", &text, true);
+                error.problems
+            }
+        };
+        for problem in problems {
+            prop_assert!(problem.span.is_none_or(|s| s.start <= s.end && s.end <= text.len()));
+        }
+    }
 }
