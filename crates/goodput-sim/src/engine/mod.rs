@@ -169,9 +169,10 @@ impl Engine {
         }
     }
 
-    /// Puts a request at the end of the queue.
+    /// Puts a request at the end of the queue; it takes part in steps that begin at `now` or later.
     ///
-    /// `now` is not before the last call's, and not after [`Engine::next_event`]: advance first.
+    /// `now` may lie behind events not yet told, but not before an earlier call's: then it counts
+    /// as that call's.
     pub fn submit(&mut self, now: Timestamp, request: EngineRequest) -> Result<(), Refusal> {
         self.reach(now);
         if let Err(refusal) = self.check(&request) {
@@ -180,7 +181,7 @@ impl Engine {
         }
         self.open.insert(request.index);
         self.counters.submitted += 1;
-        self.waiting.push_back(Sequence::new(request));
+        self.waiting.push_back(Sequence::new(request, self.now));
         if self.state == State::Idle {
             self.state = self.starting(self.now);
         }
@@ -220,9 +221,8 @@ impl Engine {
     }
 
     /// Gives a request up, waiting or running; its blocks are free at once. Returns whether it was
-    /// open. No event tells of it. A step under way keeps its length.
-    ///
-    /// `now` as for [`Engine::submit`].
+    /// open. No event tells of it, nor of tokens not yet told: advance to `now` first. A step under
+    /// way keeps its length.
     pub fn cancel(&mut self, now: Timestamp, index: u64) -> bool {
         self.reach(now);
         if !self.open.remove(&index) {

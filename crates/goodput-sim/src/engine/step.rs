@@ -17,8 +17,11 @@ impl Engine {
             self.admit(at, &mut batch, out);
         }
         if batch.tokens() == 0 {
-            debug_assert!(self.open.is_empty(), "invariant: whoever waits can run");
-            self.state = State::Idle;
+            debug_assert!(self.running.is_empty(), "invariant: whoever runs can go on");
+            self.state = match self.waiting.front() {
+                Some(first) => self.starting(first.submitted),
+                None => State::Idle,
+            };
             return;
         }
         let span = span_of(self.step_time.seconds(&batch) * self.slowness);
@@ -85,7 +88,7 @@ impl Engine {
     fn admit(&mut self, at: Timestamp, batch: &mut Batch, out: &mut impl EngineEvents) {
         while self.running.len() < self.max_num_seqs {
             let budget = self.max_batched_tokens - batch.tokens();
-            let Some(first) = self.waiting.front() else {
+            let Some(first) = self.waiting.front().filter(|s| s.submitted <= at) else {
                 break;
             };
             let (found, idle) = self.find_prefix(first);
