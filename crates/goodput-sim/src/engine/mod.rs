@@ -138,10 +138,6 @@ pub struct Engine {
     open: BTreeSet<u64>,
     state: State,
     now: Timestamp,
-    /// No step begins before.
-    held_until: Timestamp,
-    /// How many times as long as the profile's a step takes.
-    slowness: f64,
     counters: Counters,
 }
 
@@ -163,8 +159,6 @@ impl Engine {
             open: BTreeSet::new(),
             state: State::Idle,
             now: Timestamp::ZERO,
-            held_until: Timestamp::ZERO,
-            slowness: 1.0,
             counters: Counters::default(),
         }
     }
@@ -183,7 +177,7 @@ impl Engine {
         self.counters.submitted += 1;
         self.waiting.push_back(Sequence::new(request, self.now));
         if self.state == State::Idle {
-            self.state = self.starting(self.now);
+            self.state = State::Starting(self.now);
         }
         Ok(())
     }
@@ -237,25 +231,6 @@ impl Engine {
             self.waiting.remove(at);
         }
         true
-    }
-
-    /// Lets no step begin before `until`, as if the process were stopped: a fault. A step under way
-    /// ends as it would. A hold already set is never shortened.
-    pub fn hold(&mut self, until: Timestamp) {
-        self.held_until = self.held_until.max(until);
-        if let State::Starting(at) = self.state {
-            self.state = self.starting(at);
-        }
-    }
-
-    /// Makes every step from now on take `factor` times as long as the profile says: a cold or
-    /// throttled replica. 1 is back to normal; what is not above 0 counts as 1.
-    pub fn slow_down(&mut self, factor: f64) {
-        self.slowness = if factor > 0.0 { factor } else { 1.0 };
-    }
-
-    fn starting(&self, at: Timestamp) -> State {
-        State::Starting(at.max(self.held_until))
     }
 
     /// When something happens next, if nothing is put in before. `None`: the engine is idle.

@@ -468,33 +468,6 @@ fn a_sample_says_what_the_metrics_would() {
     assert_eq!(sample.at, at(10));
 }
 
-#[test]
-fn a_held_engine_begins_no_step_and_a_slow_one_takes_longer() {
-    let mut engine = Engine::new(&profile(8, 1_000, 100));
-    engine.submit(at(0), EngineRequest::new(0, 100, 3)).unwrap();
-    let mut log = Log::default();
-    engine.advance(at(0), &mut log);
-    engine.hold(at(5_000));
-    engine.hold(at(3_000));
-    assert_eq!(
-        engine.next_event(),
-        Some(at(1_100)),
-        "the step under way ends"
-    );
-    engine.advance(at(1_100), &mut log);
-    assert_eq!(engine.next_event(), Some(at(5_000)));
-    engine.advance(at(5_000), &mut log);
-    engine.slow_down(3.0);
-    let last = finish(&mut engine).of(0);
-    assert_eq!(last[0], (6_001_000, Event::Token(0)));
-    assert_eq!(last[1], (6_001_000 + 3_003_000, Event::Token(0)));
-    engine.hold(at(20_000));
-    engine
-        .submit(at(10_000), EngineRequest::new(1, 1, 1))
-        .unwrap();
-    assert_eq!(engine.next_event(), Some(at(20_000)));
-}
-
 /// One thing that is done to an engine after a pause.
 #[derive(Clone, Debug)]
 enum Action {
