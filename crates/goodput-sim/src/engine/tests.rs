@@ -381,6 +381,29 @@ fn answers_are_found_again_where_their_hashes_are_given() {
 }
 
 #[test]
+fn a_victim_finds_its_own_prompt_again() {
+    let mut engine = Engine::new(&profile(8, 1_000, 22));
+    for index in 0..2 {
+        let request = EngineRequest {
+            blocks: hashes(index, 150, 0),
+            ..EngineRequest::new(index, 150, 60)
+        };
+        engine.submit(at(0), request).unwrap();
+    }
+    let log = finish(&mut engine);
+    assert_eq!(log.count(|e| e == Event::Preempted(1)), 1);
+    // The older request took what it needed from the end of the victim's prompt.
+    let cached = log.cached();
+    assert_eq!(cached[..2], [0, 0]);
+    assert!(cached[2] > 0 && cached[2] < 150, "{cached:?}");
+    assert_eq!(
+        engine.counters().prefix_hits,
+        0,
+        "only first admissions count"
+    );
+}
+
+#[test]
 fn an_engine_without_prefix_cache_finds_nothing() {
     let mut engine = Engine::new(&Profile {
         prefix_cache: false,
@@ -443,33 +466,6 @@ fn a_sample_says_what_the_metrics_would() {
     assert_eq!((sample.running, sample.waiting), (Some(1), Some(1)));
     assert_eq!(sample.kv_used, Some(0.07));
     assert_eq!(sample.at, at(10));
-}
-
-#[test]
-fn a_held_engine_begins_no_step_and_a_slow_one_takes_longer() {
-    let mut engine = Engine::new(&profile(8, 1_000, 100));
-    engine.submit(at(0), EngineRequest::new(0, 100, 3)).unwrap();
-    let mut log = Log::default();
-    engine.advance(at(0), &mut log);
-    engine.hold(at(5_000));
-    engine.hold(at(3_000));
-    assert_eq!(
-        engine.next_event(),
-        Some(at(1_100)),
-        "the step under way ends"
-    );
-    engine.advance(at(1_100), &mut log);
-    assert_eq!(engine.next_event(), Some(at(5_000)));
-    engine.advance(at(5_000), &mut log);
-    engine.slow_down(3.0);
-    let last = finish(&mut engine).of(0);
-    assert_eq!(last[0], (6_001_000, Event::Token(0)));
-    assert_eq!(last[1], (6_001_000 + 3_003_000, Event::Token(0)));
-    engine.hold(at(20_000));
-    engine
-        .submit(at(10_000), EngineRequest::new(1, 1, 1))
-        .unwrap();
-    assert_eq!(engine.next_event(), Some(at(20_000)));
 }
 
 /// One thing that is done to an engine after a pause.
@@ -572,6 +568,24 @@ proptest! {
         let whole = play(&small(true), &script, u64::MAX);
         let split = play(&small(true), &script, stride);
         prop_assert_eq!(whole.1, split.1);
+    }
+
+    #[test]
+    fn requests_may_be_put_in_ahead_of_time(script in script()) {
+        let mut script = script;
+        script.retain(|s| matches!(s.1, Action::Submit { .. }));
+        let profile = small(true);
+        let mut ahead = Engine::new(&profile);
+        let mut now = 0;
+        for (index, (pause, action)) in (0..).zip(&script) {
+            now += pause;
+            if let Action::Submit { input, output, shared } = *action {
+                let blocks = hashes(index, input, shared);
+                let request = EngineRequest { blocks, ..EngineRequest::new(index, input, output) };
+                let _ = ahead.submit(at(now), request);
+            }
+        }
+        prop_assert_eq!(finish(&mut ahead), play(&profile, &script, u64::MAX).1);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::{cell::RefCell, collections::VecDeque, num::NonZeroU32, rc::Rc};
 
-use goodput_record::{Arrival, RequestRecord, RequestSummary, SeriesId, Sink, Timestamp, Vantage};
+use goodput_record::{
+    Arrival, Outcome, RequestRecord, RequestSummary, SeriesId, Sink, Timestamp, Vantage,
+};
 use goodput_sim::{
     Engine, EngineRequest, Profile,
     drive::{Due, Plan, RunReport, Source, run},
@@ -89,7 +91,7 @@ impl Source for Poisson {
         self.step();
         Some(due)
     }
-    fn ended(&mut self, _session: u32, _at: Timestamp) {}
+    fn ended(&mut self, _session: u32, _at: Timestamp, _outcome: Outcome) {}
 }
 
 /// Users who ask again as soon as they are answered; they begin over the first second.
@@ -123,27 +125,27 @@ impl Source for Closed {
         self.index += 1;
         Some(due)
     }
-    fn ended(&mut self, session: u32, at: Timestamp) {
+    fn ended(&mut self, session: u32, at: Timestamp, _outcome: Outcome) {
         let later = self.ready.iter().position(|r| r.1 > at);
         let place = later.unwrap_or(self.ready.len());
         self.ready.insert(place, (session, at));
     }
 }
 
-pub(crate) struct Outcome {
+pub(crate) struct Run {
     pub(crate) engine: Engine,
     pub(crate) report: RunReport,
     pub(crate) ended: Vec<RequestSummary>,
 }
 
-pub(crate) fn simulate(profile: &Profile, source: &mut impl Source, plan: &Plan) -> Outcome {
+pub(crate) fn simulate(profile: &Profile, source: &mut impl Source, plan: &Plan) -> Run {
     let sink = Rc::new(Log::default());
     let mut engine = Engine::new(profile);
     let report = run(&mut engine, source, &sink, plan, |_| {});
     let ended = sink.ended.take();
     assert_eq!(report.arrived, *sink.arrived.borrow());
     assert_eq!(u64::try_from(ended.len()).unwrap(), report.arrived);
-    Outcome {
+    Run {
         engine,
         report,
         ended,
