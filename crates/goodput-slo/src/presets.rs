@@ -52,7 +52,7 @@ const PRESETS: [Preset; 6] = [
         asks: None,
         objective: "99% over 28d",
         streamed: true,
-        workload: "azure-conv",
+        workload: "azure-conversation",
         reason: "about 20 tok/s exceeds comfortable reading speed",
         source: "the essay's values (TTFT, TPOT, and Why Throughput Is the Wrong Target)",
     },
@@ -85,7 +85,7 @@ const PRESETS: [Preset; 6] = [
         asks: None,
         objective: "99% over 28d",
         streamed: false,
-        workload: "mooncake-conv",
+        workload: "mooncake-conversation",
         reason: "only end-to-end throughput matters",
         source: "the essay's \"minutes\", and its TPOT \"irrelevant\"; that they are 10 is ours; the objective is the one it gives for chat",
     },
@@ -96,7 +96,7 @@ const PRESETS: [Preset; 6] = [
         asks: None,
         objective: "99% over 28d",
         streamed: true,
-        workload: "azure-conv",
+        workload: "azure-conversation",
         reason: "must outrun speech synthesis",
         source: "the essay's values; the objective is the one it gives for chat",
     },
@@ -107,7 +107,7 @@ const PRESETS: [Preset; 6] = [
         asks: None,
         objective: "90% over 28d",
         streamed: true,
-        workload: "azure-conv",
+        workload: "azure-conversation",
         reason: "two clauses, since they fail for different reasons and need different fixes",
         source: "the second essay's values (Inference SLOs); it gives no window, 28d is the first essay's",
     },
@@ -120,7 +120,7 @@ impl Preset {
         let (input, output, cached) = match self.workload {
             "azure-code" => ((1469, 5188, 7436), (13, 55, 251), None),
             // Of its tokens, 37 % are reusable with an unbounded cache.
-            "mooncake-conv" => ((6909, 27367, 85400), (350, 597, 1119), Some(0.37)),
+            "mooncake-conversation" => ((6909, 27367, 85400), (350, 597, 1119), Some(0.37)),
             _ => ((1020, 2735, 4142), (129, 424, 601), None),
         };
         WorkloadStatement {

@@ -66,7 +66,7 @@ fn bad_requests_and_own_limits_are_excused_by_name() {
         clauses = ["ttft <= 500ms"]
         excused = ["400", "shed 429"]
         [slo.workload]
-        preset = "azure-conv"
+        preset = "azure-conversation"
     "#;
     let slo = SloFile::parse("slo.toml", text).unwrap().remove(0);
     let ended = |outcome, status| Story::ok(&[]).ending(outcome, 5).status(status);

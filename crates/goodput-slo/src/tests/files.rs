@@ -135,7 +135,7 @@ name = "tools"
 objectiv = "99% over 28d"
 ttft = "500ms"
 clauses = ["e2e <= 5s"]
-workload = { preset = "azure-conv" }
+workload = { preset = "azure-conversation" }
 "#;
     assert_snapshot!(refused(text), @r#"
     error: `chat one` cannot name an SLO
@@ -231,7 +231,7 @@ fn an_slo_without_a_workload_is_a_slogan() {
       | ^^^^^^^
       |
       = note: expected the workload it is meant for, at least a preset or the input and output lengths
-      = help: add `[slo.workload]` with `preset = "azure-conv"`, or with `model`, `precision`, `input_tokens` and `output_tokens` percentiles and `cached_share`
+      = help: add `[slo.workload]` with `preset = "azure-conversation"`, or with `model`, `precision`, `input_tokens` and `output_tokens` percentiles and `cached_share`
     "#);
     assert_snapshot!(refused(text), @r#"
     error: `99%` has no window
@@ -288,7 +288,7 @@ fn what_is_missing_is_named() {
       | ^^^^^^^
       |
       = note: expected the workload it is meant for, at least a preset or the input and output lengths
-      = help: add `[slo.workload]` with `preset = "azure-conv"`, or with `model`, `precision`, `input_tokens` and `output_tokens` percentiles and `cached_share`
+      = help: add `[slo.workload]` with `preset = "azure-conversation"`, or with `model`, `precision`, `input_tokens` and `output_tokens` percentiles and `cached_share`
     "#);
     assert_snapshot!(refused("slo = 5"), @r"
     error: invalid type: integer `5`

@@ -339,7 +339,7 @@ fn the_table_of_presets_says_what_and_why() {
     chat        chat, streamed to a reader
       bounds    ttft <= 500ms and tpot_median <= 50ms
       objective 99% of requests over 28d within every bound
-      workload  azure-conv, in 1020/2735/4142, out 129/424/601 tokens (p50/p90/p99)
+      workload  azure-conversation, in 1020/2735/4142, out 129/424/601 tokens (p50/p90/p99)
       why       about 20 tok/s exceeds comfortable reading speed
       values    the essay's values (TTFT, TPOT, and Why Throughput Is the Wrong Target)
 
@@ -362,21 +362,21 @@ fn the_table_of_presets_says_what_and_why() {
       bounds    e2e <= 10min
       objective 99% of requests over 28d within every bound
       tpot      not judged: not streamed to a human
-      workload  mooncake-conv, in 6909/27367/85400, out 350/597/1119 tokens (p50/p90/p99), 37% of the input cached
+      workload  mooncake-conversation, in 6909/27367/85400, out 350/597/1119 tokens (p50/p90/p99), 37% of the input cached
       why       only end-to-end throughput matters
       values    the essay's "minutes", and its TPOT "irrelevant"; that they are 10 is ours; the objective is the one it gives for chat
 
     voice       voice, in real time
       bounds    ttft <= 300ms and tpot_median <= 25ms
       objective 99% of requests over 28d within every bound
-      workload  azure-conv, in 1020/2735/4142, out 129/424/601 tokens (p50/p90/p99)
+      workload  azure-conversation, in 1020/2735/4142, out 129/424/601 tokens (p50/p90/p99)
       why       must outrun speech synthesis
       values    the essay's values; the objective is the one it gives for chat
 
     chat-p90    chat, by percentiles
       bounds    p90 ttft <= 500ms and p90 tpot <= 40ms
       objective 90% of requests over 28d within every bound, and each percentile as stated
-      workload  azure-conv, in 1020/2735/4142, out 129/424/601 tokens (p50/p90/p99)
+      workload  azure-conversation, in 1020/2735/4142, out 129/424/601 tokens (p50/p90/p99)
       why       two clauses, since they fail for different reasons and need different fixes
       values    the second essay's values (Inference SLOs); it gives no window, 28d is the first essay's
     "#);
