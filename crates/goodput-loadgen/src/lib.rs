@@ -14,10 +14,13 @@ mod reach;
 mod refusal;
 mod report;
 mod run;
+mod runtime;
 mod slip;
 mod stop;
 mod tally;
 mod target;
+#[cfg(test)]
+mod tests;
 mod timer;
 mod watch;
 
@@ -30,6 +33,7 @@ pub use plan::{PointPlan, Settle, Window};
 pub use reach::{Reach, reach};
 pub use report::{Invalid, PointReport};
 pub use run::{Compose, Observer, run_point};
+pub use runtime::runtime;
 pub use slip::Ended;
 pub use stop::{Stop, Wish};
 pub use target::{Api, BearerKey, Endpoint, HttpVersion, Limits, Target};

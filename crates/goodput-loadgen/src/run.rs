@@ -54,6 +54,10 @@ pub trait Compose {
     /// The body. `replies` are the served answers of the session's earlier steps, by step; `None`
     /// where there was none.
     fn body(&self, request: &PlannedRequest, replies: &[Option<String>]) -> Vec<u8>;
+    /// Whether it makes use of `replies`; else the answers' text is not kept for it.
+    fn wants_replies(&self) -> bool {
+        false
+    }
 }
 
 /// A request that waits for its due time.
@@ -124,6 +128,7 @@ pub async fn run_point<O: Observer + 'static>(
         u64::from,
     );
     make_room(sockets)?;
+    let traffic = client.traffic();
     if let Some(users) = users {
         let requests = match plan.window {
             Window::Requests(n) => n.get(),
@@ -151,7 +156,7 @@ pub async fn run_point<O: Observer + 'static>(
         changed: Notify::new(),
     });
     run.begin();
-    let (cpu, traffic) = (process_cpu_ns(), client.traffic());
+    let cpu = process_cpu_ns();
     let loop_lag = Rc::new(RefCell::default());
     let ticks = tokio::task::spawn_local(watch_loop(
         Timer::new(clock, Duration::ZERO).map_err(LoadError::Timer)?,
@@ -363,7 +368,8 @@ impl<O: Observer + 'static> Run<O> {
         self.tally.borrow_mut().arrived(phase);
         let open = OpenRequest::arrive(Rc::clone(&slip), arrival);
         let last = planned.step + 1 >= planned.steps;
-        let keep = self.client.target().keep_text || !last;
+        let replied = !last && self.compose.wants_replies();
+        let keep = self.client.target().keep_text || replied;
         let exchange = Exchange::new(Rc::clone(&self.client), slip, open, keep);
         let run = Rc::clone(self);
         self.flights.borrow_mut().spawn_local(async move {

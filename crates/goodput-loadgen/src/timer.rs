@@ -40,9 +40,14 @@ impl Timer {
             TimerfdClockId::Monotonic,
             TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
         )?;
+        #[expect(
+            deprecated,
+            reason = "its replacement is unsafe, for types whose descriptor may change; an OwnedFd's cannot"
+        )]
+        let fd = AsyncFd::new(fd)?;
         Ok(Self {
             clock,
-            fd: AsyncFd::new(fd)?,
+            fd,
             armed: None,
             busy_tail,
         })

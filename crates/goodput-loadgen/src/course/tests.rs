@@ -47,7 +47,7 @@ fn closed(
         open.sort_by_key(|o| std::cmp::Reverse((o.0, o.1)));
         let due = open.last().map_or(Timestamp::FAR_FUTURE, |o| o.0);
         let change = course.next_change();
-        if due > change {
+        if due >= change {
             course.tick(change);
             continue;
         }
