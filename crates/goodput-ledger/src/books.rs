@@ -85,11 +85,15 @@ impl PointBooks {
         phase: Phase,
         steps: u16,
     ) -> Vec<Verdict> {
-        let verdicts: Vec<Verdict> = self
-            .slos
-            .iter()
-            .map(|b| b.slo.judge(summary, gaps))
-            .collect();
+        // What the end of the run cut off is neither met nor missed.
+        let cut = summary.outcome() == Outcome::Cancelled;
+        let judge = |books: &SloBooks| {
+            if cut {
+                return Verdict::Excused;
+            }
+            books.slo.judge(summary, gaps)
+        };
+        let verdicts: Vec<Verdict> = self.slos.iter().map(judge).collect();
         self.counted.ended += 1;
         self.post_tokens(summary, gaps, &verdicts);
         self.post_busy(summary);
@@ -97,11 +101,8 @@ impl PointBooks {
             self.counted.measured(summary);
             self.spans.post(summary);
             self.lengths.post(summary);
-            // What the end of the run cut off is neither met nor missed.
-            if summary.outcome() != Outcome::Cancelled {
-                for (books, verdict) in self.slos.iter_mut().zip(&verdicts) {
-                    books.post(summary, *verdict);
-                }
+            for (books, verdict) in self.slos.iter_mut().zip(&verdicts).filter(|_| !cut) {
+                books.post(summary, *verdict);
             }
         }
         self.post_step(summary, phase, steps);

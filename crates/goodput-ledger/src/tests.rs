@@ -170,9 +170,9 @@ fn tokens_count_by_arrival_inside_the_window() {
     let mut cases = Vec::new();
     for slot in 0..8_u64 {
         let rounds = if slot == 0 { 99 } else { 100 };
-        cases.extend((0..rounds).map(|k| Case::ok(k * 1000, 10, &[10; 99])));
+        cases.extend((0..rounds).map(|k| Case::ok(k * 1000, 10, &[9; 99])));
     }
-    cases.push(Case::ok(99_000, 10, &[10; 5999]));
+    cases.push(Case::ok(99_000, 10, &vec![10; 5999]));
     let steady = row("ttft=1s", &cases, seconds(0, 99));
     near(Some(steady.throughput_tok_s), 800.0);
     let whole = row("ttft=1s", &cases, seconds(0, 159));

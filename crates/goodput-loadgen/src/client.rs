@@ -2,19 +2,21 @@
 
 use std::{
     cell::{Cell, RefCell},
-    fmt,
-    io,
+    fmt, io,
     rc::Rc,
     time::Duration,
 };
 
+use bytes::Bytes;
 use goodput_record::SeriesTable;
+use http_body_util::Full;
 
 use crate::{
     clock::Clock,
     connection::{Buffers, Connection},
     dial::Dialer,
     error::TargetError,
+    exchange::Wire,
     http2::Http2,
     reach::{Reach, reach},
     target::{HttpVersion, Target},
@@ -23,6 +25,9 @@ use crate::{
 
 /// Connections that are opened at once before a point; a server's backlog may be short.
 const DIALS_AT_ONCE: usize = 32;
+
+/// What we call ourselves.
+pub(crate) const USER_AGENT: &str = concat!("goodput/", env!("CARGO_PKG_VERSION"));
 
 /// What the connections have carried since the client was made. Differences of two snapshots are
 /// a point's own.
@@ -68,7 +73,10 @@ pub struct Client {
     target: Target,
     clock: Clock,
     run: String,
+    /// Further headers, checked; the key among them.
     pub(crate) headers: Vec<(String, String)>,
+    /// Head of every HTTP/1.1 request, up to its own headers.
+    head: String,
     pub(crate) buffers: Buffers,
     dialer: Dialer,
     idle: RefCell<Vec<Connection>>,
@@ -93,14 +101,20 @@ impl Client {
     /// Makes a client and looks the host up. Nothing is sent yet.
     ///
     /// `run`: the run's id, the first part of every `x-request-id`.
-    pub async fn new(target: Target, clock: Clock, run: impl Into<String>) -> Result<Rc<Self>, TargetError> {
+    pub async fn new(
+        target: Target,
+        clock: Clock,
+        run: impl Into<String>,
+    ) -> Result<Rc<Self>, TargetError> {
         let headers = target.checked_headers()?;
         let dialer = Dialer::new(&target).await?;
+        let head = head(&target, &headers);
         Ok(Rc::new(Self {
             target,
             clock,
             run: run.into(),
             headers,
+            head,
             buffers: Buffers::default(),
             dialer,
             idle: RefCell::default(),
@@ -169,7 +183,8 @@ impl Client {
                 while left.get() > 0 {
                     left.set(left.get() - 1);
                     let mut watch = Watch::new(client.target.limits, client.clock.now());
-                    let Ok(Some(Ok(connection))) = Ok::<_, ()>(client.dial(&mut watch).await) else {
+                    let Ok(Some(Ok(connection))) = Ok::<_, ()>(client.dial(&mut watch).await)
+                    else {
                         return;
                     };
                     client.park(connection);
@@ -230,8 +245,74 @@ impl Client {
         self.traffic.set(traffic);
     }
 
+    /// The whole request as HTTP/1.1 bytes.
+    pub(crate) fn http1_request(&self, wire: &Wire) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.head.len() + wire.body.len() + 96);
+        bytes.extend_from_slice(self.head.as_bytes());
+        bytes.extend_from_slice(b"x-request-id: ");
+        bytes.extend_from_slice(wire.id.as_bytes());
+        bytes.extend_from_slice(
+            format!("\r\ncontent-length: {}\r\n\r\n", wire.body.len()).as_bytes(),
+        );
+        bytes.extend_from_slice(&wire.body);
+        bytes
+    }
+
+    /// The whole request for HTTP/2.
+    pub(crate) fn http2_request(&self, wire: Wire) -> http::Request<Full<Bytes>> {
+        let mut request = http::Request::post(format!("{}{}", self.origin(), self.target.path()))
+            .header("content-type", "application/json")
+            .header("accept", self.accept())
+            .header("user-agent", USER_AGENT)
+            .header("x-request-id", wire.id);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        request
+            .body(Full::new(Bytes::from(wire.body)))
+            .expect("invariant: every part was checked when the client was made")
+    }
+
+    /// Scheme, host and port.
+    pub(crate) fn origin(&self) -> String {
+        let scheme = if self.target.endpoint.tls {
+            "https"
+        } else {
+            "http"
+        };
+        format!("{scheme}://{}", self.authority())
+    }
+
+    fn accept(&self) -> &'static str {
+        accept(&self.target)
+    }
+
     /// The next request's number within the run.
     pub(crate) fn number(&self) -> u64 {
         self.next_id.replace(self.next_id.get() + 1)
     }
+}
+
+fn accept(target: &Target) -> &'static str {
+    if target.stream {
+        "text/event-stream"
+    } else {
+        "application/json"
+    }
+}
+
+fn head(target: &Target, headers: &[(String, String)]) -> String {
+    let mut head = format!(
+        "POST {} HTTP/1.1\r\nhost: {}\r\nuser-agent: {USER_AGENT}\r\ncontent-type: application/json\r\naccept: {}\r\n",
+        target.path(),
+        target.endpoint.authority(),
+        accept(target)
+    );
+    for (name, value) in headers {
+        head.push_str(name);
+        head.push_str(": ");
+        head.push_str(value);
+        head.push_str("\r\n");
+    }
+    head
 }

@@ -55,7 +55,7 @@ pub(crate) struct Course {
     to: Option<Timestamp>,
     rule: WindowRule,
     in_flight_at_end: u32,
-    give_up: Timestamp,
+    gives_up: Timestamp,
     interrupted: bool,
 }
 
@@ -83,7 +83,7 @@ impl Course {
             to: None,
             rule: WindowRule::Fixed,
             in_flight_at_end: 0,
-            give_up: Timestamp::FAR_FUTURE,
+            gives_up: Timestamp::FAR_FUTURE,
             interrupted: false,
         };
         if course.settle == Settle::None {
@@ -98,6 +98,8 @@ impl Course {
         self.tick(due);
         let phase = match self.stage {
             Stage::Over => return None,
+            // Late to be sent, but due inside the window: it is measured all the same.
+            Stage::Draining if self.is_late_for_window(due) => Phase::Measured,
             Stage::Draining if !self.hold_load || self.interrupted => return None,
             Stage::Draining => Phase::Drain,
             Stage::Settling if first_of_user => Phase::FirstWave,
@@ -112,6 +114,14 @@ impl Course {
             _ => {}
         }
         Some(phase)
+    }
+
+    fn is_late_for_window(&self, due: Timestamp) -> bool {
+        matches!(self.window, Window::Duration(_))
+            && !self.interrupted
+            && self.users.is_none()
+            && self.from.is_some_and(|from| due >= from)
+            && self.to.is_some_and(|to| due < to)
     }
 
     fn issue(&mut self, at: Timestamp) {
@@ -131,20 +141,19 @@ impl Course {
         }
     }
 
-    /// A request that [`Course::arrive`] let in has ended.
+    /// A request that [`Course::arrive`] let in has ended. The point is over at the next
+    /// [`Course::tick`] at the earliest, so that what was due before can still be sent.
     pub(crate) fn end(&mut self, phase: Phase, at: Timestamp) {
-        self.tick(at);
         self.open = self.open.saturating_sub(1);
         match phase {
             Phase::FirstWave => {
                 self.first_wave_open = self.first_wave_open.saturating_sub(1);
-                self.tick(at);
+                self.settle(at);
             }
             Phase::Measured => {
                 self.measured_open = self.measured_open.saturating_sub(1);
                 self.measured_ended += 1;
                 self.last_end = self.last_end.max(at);
-                self.tick(at);
             }
             Phase::Warmup | Phase::Settling | Phase::Drain => {}
         }
@@ -152,6 +161,20 @@ impl Course {
 
     /// Time has passed.
     pub(crate) fn tick(&mut self, now: Timestamp) {
+        self.settle(now);
+        if let (Stage::Measuring, Window::Duration(span), Some(from)) =
+            (self.stage, self.window, self.from)
+            && now >= from.after(span)
+        {
+            self.close_window(from.after(span), now);
+        }
+        if self.stage == Stage::Draining && (self.measured_open == 0 || now >= self.gives_up) {
+            self.stage = Stage::Over;
+        }
+    }
+
+    /// Opens the window if the load has settled.
+    fn settle(&mut self, now: Timestamp) {
         if self.stage == Stage::Settling && self.settled(now) {
             let from = match self.settle {
                 // The planned instant, not the instant at which somebody looked.
@@ -159,15 +182,6 @@ impl Course {
                 _ => now,
             };
             self.open_window(from);
-        }
-        if let (Stage::Measuring, Window::Duration(span), Some(from)) =
-            (self.stage, self.window, self.from)
-            && now >= from.after(span)
-        {
-            self.close_window(from.after(span), now);
-        }
-        if self.stage == Stage::Draining && (self.measured_open == 0 || now >= self.give_up) {
-            self.stage = Stage::Over;
         }
     }
 
@@ -192,7 +206,17 @@ impl Course {
         self.stage = Stage::Draining;
         self.to = Some(to);
         self.in_flight_at_end = self.measured_open;
-        self.give_up = now.after(self.drain);
+        self.gives_up = now.after(self.drain);
+    }
+
+    /// The load cannot be carried further: nothing more is sent, what is in flight is drained.
+    pub(crate) fn give_up(&mut self, now: Timestamp) {
+        self.hold_load = false;
+        match self.stage {
+            Stage::Settling => self.stage = Stage::Over,
+            Stage::Measuring => self.close_window(now, now),
+            Stage::Draining | Stage::Over => {}
+        }
     }
 
     /// The user asked to stop: nothing more is sent, what is in flight gets a grace.
@@ -202,9 +226,9 @@ impl Course {
             Stage::Settling => self.stage = Stage::Over,
             Stage::Measuring => {
                 self.close_window(now, now);
-                self.give_up = now.after(self.grace);
+                self.gives_up = now.after(self.grace);
             }
-            Stage::Draining => self.give_up = self.give_up.min(now.after(self.grace)),
+            Stage::Draining => self.gives_up = self.gives_up.min(now.after(self.grace)),
             Stage::Over => {}
         }
         self.tick(now);
@@ -229,7 +253,7 @@ impl Course {
             (Stage::Measuring, _, Window::Duration(span)) => {
                 self.from.unwrap_or(self.start).after(span)
             }
-            (Stage::Draining, ..) => self.give_up,
+            (Stage::Draining, ..) => self.gives_up,
             _ => Timestamp::FAR_FUTURE,
         }
     }

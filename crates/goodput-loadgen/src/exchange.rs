@@ -74,6 +74,8 @@ pub(crate) struct Exchange {
     reading: Reading,
     text: Option<String>,
     watch: Watch,
+    /// Whether any byte of an answer came.
+    answered: bool,
 }
 
 impl Exchange {
@@ -101,6 +103,7 @@ impl Exchange {
             open: Some(open),
             reading,
             text: keep_text.then(String::new),
+            answered: false,
         }
     }
 
@@ -140,7 +143,7 @@ impl Exchange {
                 }
                 // The server closed an idle connection just as the request set out: it has not
                 // seen it. Once more, on a fresh one; the record counts the attempts.
-                Err(Broken::Lost(_)) if reused && may_retry && !self.has_answer() => {
+                Err(Broken::Lost(_)) if reused && may_retry && !self.answered => {
                     may_retry = false;
                     client.count(|t| t.retries += 1);
                 }
@@ -178,7 +181,10 @@ impl Exchange {
             Some(sent) => sent.err(),
         };
         loop {
-            let received = match connection.receive(clock, &client.buffers, &mut self.watch).await {
+            let received = match connection
+                .receive(clock, &client.buffers, &mut self.watch)
+                .await
+            {
                 Ok(received) => received,
                 Err(ReadFailure::Limit) if self.is_settled() => return Ok(()),
                 Err(ReadFailure::Limit) => return Err(Broken::Limit),
@@ -187,7 +193,11 @@ impl Exchange {
             if received.bytes().is_empty() {
                 client.buffers.recycle(received);
                 let closed = || unsent.unwrap_or(io::ErrorKind::UnexpectedEof.into());
-                return if self.has_answer() { Ok(()) } else { Err(Broken::Lost(closed())) };
+                return if self.answered {
+                    Ok(())
+                } else {
+                    Err(Broken::Lost(closed()))
+                };
             }
             tokio::task::yield_now().await;
             client.count(|t| t.bytes_received += received.bytes().len() as u64);
@@ -205,6 +215,7 @@ impl Exchange {
             return true;
         };
         open.first_byte(at);
+        self.answered = true;
         let text = self.text.as_mut();
         let over = reader.on_bytes(at, bytes, &mut Listener { open, text });
         if reader.is_settled() {
@@ -220,11 +231,6 @@ impl Exchange {
             Reading::Http1(reader) => reader.is_settled(),
             Reading::Http2(reader) => reader.as_ref().is_some_and(|r| r.is_settled()),
         }
-    }
-
-    /// Whether any byte of an answer came.
-    fn has_answer(&self) -> bool {
-        self.open.as_ref().is_some_and(OpenRequest::has_first_byte)
     }
 
     async fn http2(&mut self, wire: Wire) -> Result<(), Broken> {
@@ -249,11 +255,17 @@ impl Exchange {
             text: self.text.is_some(),
             ..StreamOptions::default()
         };
-        let reader = ReplyReader::new(crate::http2::head(answer.headers(), answer.status()), options);
+        let reader = ReplyReader::new(
+            crate::http2::head(answer.headers(), answer.status()),
+            options,
+        );
         self.reading = Reading::Http2(Some(Box::new(reader)));
         let mut body = answer.into_body();
         loop {
-            let frame = self.watch.over(clock, http_body_util::BodyExt::frame(&mut body)).await;
+            let frame = self
+                .watch
+                .over(clock, http_body_util::BodyExt::frame(&mut body))
+                .await;
             let at = clock.now();
             let frame = match frame {
                 None if self.is_settled() => return Ok(()),
@@ -291,7 +303,11 @@ impl Exchange {
                 (reader.finish(&mut listener), status)
             }
             Reading::Http2(Some(reader)) => {
-                let body = if broken { EndOfBody::Cut } else { EndOfBody::Clean };
+                let body = if broken {
+                    EndOfBody::Cut
+                } else {
+                    EndOfBody::Clean
+                };
                 let status = Some(reader.head().status);
                 (reader.finish(body, &mut listener), status)
             }

@@ -2,6 +2,8 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
+use goodput_workload::Load;
+
 /// How long the load runs before the window opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settle {
@@ -26,11 +28,13 @@ pub enum Window {
     Requests(NonZeroU32),
 }
 
-/// One load point. The load itself is part of the workload that is driven.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One load point.
+#[derive(Clone, Debug, PartialEq)]
 pub struct PointPlan {
     /// Number within the run.
     pub point: u32,
+    /// The load: the one the workload was made with.
+    pub load: Load,
     /// Whether all of it only warms the server up: every record says so.
     pub warm_up: bool,
     /// Load before the window.
@@ -44,7 +48,7 @@ pub struct PointPlan {
     pub drain: Duration,
     /// The same after an interrupt.
     pub grace: Duration,
-    /// Open loop: how many requests may be in flight before the point is given up as saturated.
+    /// How many requests may be in flight before the point is given up as saturated.
     /// No arrival is ever skipped: the point ends instead, before memory or descriptors run out.
     pub most_in_flight: u32,
     /// The timer of the arrivals spins this long before each of them; see [`crate::Timer::new`].
@@ -52,19 +56,27 @@ pub struct PointPlan {
     /// A 99th percentile of the send lag, or of the load thread's own lag, above this makes the
     /// point invalid.
     pub lag_bound: Duration,
+    /// This many requests that fail in a row end the point: a server that is gone is not measured,
+    /// it is hammered.
+    pub failures_in_a_row: u32,
 }
 
 impl PointPlan {
-    /// A point measured over `window` with the defaults: settled by its first wave or ten seconds,
-    /// load kept up while it drains for at most two minutes.
+    /// A point measured over `window` with the defaults: settled by its first wave (an open loop:
+    /// two seconds), load kept up while a timed window drains for at most two minutes.
     #[must_use]
-    pub fn new(point: u32, window: Window) -> Self {
-        Self {
-            point,
-            warm_up: false,
-            settle: Settle::FirstWave {
+    pub fn new(point: u32, load: Load, window: Window) -> Self {
+        let settle = match load {
+            Load::Closed(_) => Settle::FirstWave {
                 at_most: Duration::from_secs(10),
             },
+            Load::Open { .. } => Settle::Fixed(Duration::from_secs(2)),
+        };
+        Self {
+            point,
+            load,
+            warm_up: false,
+            settle,
             window,
             hold_load: matches!(window, Window::Duration(_)),
             drain: Duration::from_secs(120),
@@ -72,16 +84,17 @@ impl PointPlan {
             most_in_flight: 100_000,
             busy_tail: Duration::ZERO,
             lag_bound: Duration::from_millis(10),
+            failures_in_a_row: 100,
         }
     }
 
     /// Exactly `requests` requests that only warm the server up.
     #[must_use]
-    pub fn warm_up(requests: NonZeroU32) -> Self {
+    pub fn warm_up(load: Load, requests: NonZeroU32) -> Self {
         Self {
             warm_up: true,
             settle: Settle::None,
-            ..Self::new(0, Window::Requests(requests))
+            ..Self::new(0, load, Window::Requests(requests))
         }
     }
 }

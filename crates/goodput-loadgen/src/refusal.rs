@@ -40,7 +40,9 @@ pub(crate) fn is_ours(error: &io::Error) -> bool {
 pub(crate) fn no_connection(authority: &str, error: &io::Error) -> String {
     let advice = match error.kind() {
         io::ErrorKind::ConnectionRefused => ": is the server up, and is this its port?",
-        io::ErrorKind::InvalidData => ": does the server speak TLS on this port, with a certificate that is trusted?",
+        io::ErrorKind::InvalidData => {
+            ": does the server speak TLS on this port, with a certificate that is trusted?"
+        }
         _ if is_ours(error) => ": a limit of this machine, not the server's doing",
         _ => "",
     };

@@ -48,7 +48,9 @@ pub(crate) struct Slip {
 
 impl std::fmt::Debug for Slip {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Slip").field("phase", &self.phase).finish_non_exhaustive()
+        f.debug_struct("Slip")
+            .field("phase", &self.phase)
+            .finish_non_exhaustive()
     }
 }
 

@@ -100,7 +100,11 @@ impl Watch {
     }
 
     /// Runs `work` until it is done or a limit strikes (`None`).
-    pub(crate) async fn over<T>(&mut self, clock: &Clock, work: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn over<T>(
+        &mut self,
+        clock: &Clock,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
         let mut work = std::pin::pin!(work);
         std::future::poll_fn(|cx| match work.as_mut().poll(cx) {
             Poll::Ready(done) => Poll::Ready(Some(done)),

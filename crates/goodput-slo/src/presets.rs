@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use goodput_config::{ConfigError, FromText, TextError, known_names, suggest};
+use goodput_config::{
+    ConfigError, FromText, Problem, TextError, duration_text, known_names, suggest,
+};
 
 use crate::{
     checks::{Findings, Placed, check},
@@ -150,6 +152,10 @@ impl Slo {
     /// # Errors
     /// If there is no such preset, a clause is wrong, or one that the preset asks for is missing.
     pub fn preset(text: &str) -> Result<Self, ConfigError> {
+        Self::preset_and_warnings(text).map(|(slo, _)| slo)
+    }
+
+    pub(crate) fn preset_and_warnings(text: &str) -> Result<(Self, Vec<Problem>), ConfigError> {
         let name = text.split(':').next().unwrap_or(text);
         let Some(preset) = PRESETS.iter().find(|p| p.name == name.trim()) else {
             let problem = unknown(name.trim()).at(0..name.len());
@@ -178,7 +184,7 @@ impl Slo {
             excused: Vec::new(),
             workload: Some(preset.workload()),
         };
-        ConfigError::unless_empty(FLAG, findings.problems, slo)
+        ConfigError::unless_empty(FLAG, findings.problems, (slo, findings.warnings))
     }
 }
 
@@ -219,24 +225,22 @@ pub fn presets_table() -> String {
         let mut bounds = preset.clauses.join(" and ");
         if let Some((metric, example)) = preset.asks {
             bounds = format!(
-                "{bounds} and {metric} <= yours: --slo {}:{metric}={example}",
+                "{bounds} and {metric} <= what you give: --slo {}:{metric}={example}",
                 preset.name
             );
         }
         line("  bounds", &bounds);
-        let percentile = match preset.own_clauses()[0].value.percentile {
-            Some(_) => "each percentile as stated, and every bound for",
-            None => "every bound for",
+        let Objective {
+            percent, window, ..
+        } = preset.objective();
+        let window = duration_text(window);
+        let within = match preset.own_clauses()[0].value.percentile {
+            Some(_) => "within every bound, and each percentile as stated",
+            None => "within every bound",
         };
         line(
             "  objective",
-            &format!(
-                "{percentile} {} of requests",
-                preset
-                    .objective
-                    .replace(" over", " of requests over")
-                    .trim_end_matches(" of requests")
-            ),
+            &format!("{percent} of requests over {window} {within}"),
         );
         if !preset.streamed {
             line("  tpot", "not judged: not streamed to a human");

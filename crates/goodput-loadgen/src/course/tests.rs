@@ -1,5 +1,7 @@
 use std::num::NonZeroU32;
 
+use goodput_workload::Load;
+
 use super::*;
 
 fn s(seconds: u64) -> Timestamp {
@@ -10,10 +12,14 @@ fn span(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
+fn point(window: Window) -> PointPlan {
+    PointPlan::new(0, Load::Closed(NonZeroU32::MIN), window)
+}
+
 fn counted(n: u32) -> PointPlan {
     PointPlan {
         settle: Settle::None,
-        ..PointPlan::new(0, Window::Requests(NonZeroU32::new(n).unwrap()))
+        ..point(Window::Requests(NonZeroU32::new(n).unwrap()))
     }
 }
 
@@ -47,6 +53,7 @@ fn closed(
         }
         let (at, user, k, phase) = open.pop().expect("a closed loop is never empty");
         course.end(phase, at);
+        course.tick(at);
         issue(&mut course, &mut open, user, k + 1, at);
     }
     (course, log)
@@ -65,7 +72,7 @@ fn one_request_is_exactly_one_and_measured() {
 
 #[test]
 fn the_first_wave_is_dropped_and_the_load_held_while_draining() {
-    let plan = PointPlan::new(0, Window::Duration(span(10)));
+    let plan = point(Window::Duration(span(10)));
     // The last user's first request takes 7 s, all others 2 s.
     let (course, log) = closed(&plan, 4, |user, k| if (user, k) == (3, 0) { 7 } else { 2 });
     assert_eq!(of(&log, Phase::FirstWave), 4);
@@ -90,7 +97,7 @@ fn the_first_wave_is_dropped_and_the_load_held_while_draining() {
 
 #[test]
 fn a_slow_first_wave_is_waited_for_only_so_long() {
-    let mut plan = PointPlan::new(0, Window::Duration(span(5)));
+    let mut plan = point(Window::Duration(span(5)));
     plan.settle = Settle::FirstWave { at_most: span(4) };
     let (course, log) = closed(&plan, 2, |user, k| if (user, k) == (0, 0) { 60 } else { 1 });
     assert_eq!(course.window().0, s(4)..s(9));
@@ -123,7 +130,7 @@ fn stragglers_do_not_stretch_a_counted_window() {
 fn requests_in_flight_at_the_end_are_counted() {
     let plan = PointPlan {
         settle: Settle::None,
-        ..PointPlan::new(0, Window::Duration(span(60)))
+        ..point(Window::Duration(span(60)))
     };
     let (course, log) = closed(&plan, 10, |_, _| 7);
     assert_eq!(course.in_flight_at_end(), 10);
@@ -132,7 +139,7 @@ fn requests_in_flight_at_the_end_are_counted() {
 
 #[test]
 fn draining_ends_at_its_limit() {
-    let mut plan = PointPlan::new(0, Window::Duration(span(5)));
+    let mut plan = point(Window::Duration(span(5)));
     (plan.settle, plan.drain) = (Settle::None, span(20));
     let (mut course, _) = closed(&plan, 1, |_, _| 1_000);
     assert!(course.over());
@@ -143,7 +150,7 @@ fn draining_ends_at_its_limit() {
 fn an_interrupt_sends_nothing_more_and_keeps_what_was_measured() {
     let plan = PointPlan {
         settle: Settle::None,
-        ..PointPlan::new(0, Window::Duration(span(60)))
+        ..point(Window::Duration(span(60)))
     };
     let mut course = Course::new(&plan, Some(1), s(0));
     assert_eq!(course.arrive(s(0), true), Some(Phase::Measured));
@@ -152,13 +159,14 @@ fn an_interrupt_sends_nothing_more_and_keeps_what_was_measured() {
     assert_eq!(course.arrive(s(5), false), None);
     assert_eq!(course.next_change(), s(10), "the grace");
     course.end(Phase::Measured, s(6));
+    course.tick(s(6));
     assert!(course.over());
     assert_eq!(course.window().0, s(0)..s(5));
 }
 
 #[test]
 fn an_open_loop_settles_for_a_span_and_belongs_by_its_due_time() {
-    let mut plan = PointPlan::new(0, Window::Duration(span(10)));
+    let mut plan = point(Window::Duration(span(10)));
     plan.settle = Settle::Fixed(span(2));
     let mut course = Course::new(&plan, None, s(0));
     let phases: Vec<_> = (0..14)
