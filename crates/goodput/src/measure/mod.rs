@@ -1,11 +1,13 @@
 //! `goodput sweep` and `goodput bench`: from flags to a result folder.
 
 mod bench;
+mod compose;
 mod document;
 mod live;
 mod observer;
 mod plan;
 mod run;
+mod scrape;
 mod server;
 mod setup;
 mod signals;
@@ -13,6 +15,7 @@ mod sweep;
 mod workload;
 
 use goodput_config::TextError;
+pub(crate) use document::{show, verdict};
 pub(crate) use observer::lock;
 pub(crate) use signals::next_signal;
 pub(crate) use workload::load as load_workload;
