@@ -1,1 +1,18 @@
-//! (being built)
+//! The books: arrivals and records in, exact counts and figures out.
+//!
+//! Everything counted is a whole number in a bin of time, so posting order, sharding and merging
+//! change no figure. Latency distributions are for display; attainment is counted.
+//!
+//! Entry types: [`PointBooks`] keeps one load point; [`PointRow`] is what it says.
+
+mod bins;
+mod books;
+mod counts;
+mod figures;
+mod row;
+#[cfg(test)]
+mod tests;
+
+pub use books::{Latency, PointBooks};
+pub use figures::{Charted, PointFacts};
+pub use row::{Between, ClauseRow, LengthRow, Mode, PointRow, SloRow, WithFailures};

@@ -1,1 +1,19 @@
-//! (being built)
+//! Faces of a result: terminal text, JSON, CSV and one self-contained HTML page.
+//!
+//! Takes values, returns strings. Never prints, never opens a file, never asks the terminal. This
+//! is the only place that formats figures for people; a figure that does not exist is a dash here
+//! and null or an empty cell in files.
+
+mod bar;
+mod chart;
+
+pub mod csv;
+pub mod html;
+pub mod json;
+pub mod number;
+#[cfg(test)]
+mod sample;
+mod style;
+pub mod terminal;
+
+pub use style::Style;

@@ -2,8 +2,34 @@
 //! randomness.
 //!
 //! Pure functions of their arguments: no clock, no file, no unseeded randomness. What is undefined
-//! is `None`, never zero.
+//! is `None`, never zero. Transcendental functions come from `libm`, so that a figure is the same
+//! on every machine.
+//!
+//! ```
+//! use goodput_stats::{Distribution, min_samples_for};
+//!
+//! let ttft: Distribution = (58..=128).collect();
+//! assert_eq!(ttft.quantile(0.5), Some(93.0));
+//! assert!(ttft.count() < min_samples_for(0.99), "too few for a p99");
+//! ```
 
+mod buckets;
+mod distribution;
+mod interval;
+mod normal;
+mod quantile;
 mod random;
+pub mod sampler;
+mod series;
 
+pub use distribution::{Adjusted, Bar, Distribution, EXACT_SAMPLES};
+pub use interval::{
+    CONFIDENCE, Estimate, Interval, attainment_interval, mean_estimate, mean_interval,
+    mean_rate_interval, ratio_estimate, ratio_interval, series_mean, wilson,
+};
+pub use normal::{normal_cdf, normal_quantile, student_cdf, student_quantile};
+pub use quantile::{Sample, min_samples_for, quantile};
 pub use random::{Draws, Stream, mix};
+pub use series::{
+    autocorrelation, correlation_time, cv, index_of_dispersion, pearson, truncate_mser5,
+};

@@ -1,0 +1,136 @@
+//! Integer counters in bins of time.
+
+use std::{collections::BTreeMap, ops::Range, time::Duration};
+
+use goodput_record::{Gaps, RequestSummary, Timestamp, nanos};
+
+/// What one bin counts. Whole numbers only, so merging in any order gives the same books.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bin<const N: usize>(pub(crate) [u64; N]);
+
+impl<const N: usize> Bin<N> {
+    fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+}
+
+/// A series of bins of equal width over the run's time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bins<const N: usize> {
+    width_ns: u64,
+    bins: BTreeMap<u64, Bin<N>>,
+}
+
+impl<const N: usize> Bins<N> {
+    /// The width of a bin in nanoseconds.
+    pub(crate) const fn width_ns(&self) -> u64 {
+        self.width_ns
+    }
+
+    pub(crate) fn new(width: Duration) -> Self {
+        Self {
+            width_ns: nanos(width).max(1),
+            bins: BTreeMap::new(),
+        }
+    }
+
+    /// The bin that `at` falls into.
+    pub(crate) fn at(&mut self, at: Timestamp) -> &mut [u64; N] {
+        let index = at.nanos() / self.width_ns;
+        &mut self.bins.entry(index).or_insert(Bin([0; N])).0
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        debug_assert_eq!(
+            self.width_ns, other.width_ns,
+            "books of one run share a width"
+        );
+        for (index, bin) in &other.bins {
+            self.bins.entry(*index).or_insert(Bin([0; N])).add(bin);
+        }
+    }
+
+    /// The whole bins inside `window`, as (bin indices, their common span in seconds).
+    pub(crate) fn whole_bins(&self, window: &Range<Timestamp>) -> (Range<u64>, f64) {
+        let first = window.start.nanos().div_ceil(self.width_ns);
+        let last = window.end.nanos() / self.width_ns;
+        let bins = first..last.max(first);
+        let seconds = (bins.end - bins.start) as f64 * self.width_ns as f64 / 1e9;
+        (bins, seconds)
+    }
+
+    /// The sum of the given bins.
+    pub(crate) fn sum(&self, bins: Range<u64>) -> [u64; N] {
+        let mut total = Bin([0; N]);
+        for bin in self.bins.range(bins).map(|(_, bin)| bin) {
+            total.add(bin);
+        }
+        total.0
+    }
+
+    /// The given bins gathered into at most `most` groups of equal span; a group without traffic
+    /// is a group of zeros. What is left over at the end is dropped.
+    pub(crate) fn groups(&self, bins: Range<u64>, most: u64) -> (Vec<[u64; N]>, f64) {
+        let per_group = (bins.end - bins.start).div_ceil(most.max(1)).max(1);
+        let count = (bins.end - bins.start) / per_group;
+        let groups = (0..count)
+            .map(|g| {
+                let from = bins.start + g * per_group;
+                self.sum(from..from + per_group)
+            })
+            .collect();
+        (groups, per_group as f64 * self.width_ns as f64 / 1e9)
+    }
+}
+
+/// Spreads a request's output over its token events and calls `post(instant, tokens, characters,
+/// words)` once an event.
+///
+/// Where a running `usage` told the tokens of an event they are taken; else each event carries an
+/// equal share. Shares are whole numbers whose sum is exactly the total.
+pub(crate) fn spread(
+    summary: &RequestSummary,
+    gaps: &Gaps,
+    mut post: impl FnMut(Timestamp, u64, u64, u64),
+) {
+    let end = summary.end();
+    let totals = [summary.output_tokens(), end.characters, end.words].map(u64::from);
+    let Some(first) = summary.first_token() else {
+        // An answer that was not streamed arrives whole.
+        if totals[0] > 0 {
+            post(summary.ended(), totals[0], totals[1], totals[2]);
+        }
+        return;
+    };
+    let Some(buffer) = gaps.kept() else {
+        let last = summary.last_token().unwrap_or(first);
+        post(last, totals[0], totals[1], totals[2]);
+        return;
+    };
+    let events = buffer.len() as u64 + 1;
+    let told: u64 = buffer.tokens().iter().map(|&t| u64::from(t)).sum();
+    let all_told = buffer.tokens().len() == buffer.len()
+        && buffer.tokens().iter().all(|&t| t > 0)
+        && told < totals[0];
+    let mut before = [0; 3];
+    for (i, at) in (0_u64..).zip(buffer.instants(first)) {
+        let mut upto = totals.map(|total| total * (i + 1) / events);
+        if all_told {
+            let index = usize::try_from(i).unwrap_or(usize::MAX);
+            let later: u64 = buffer.tokens()[index.min(buffer.len())..]
+                .iter()
+                .map(|&t| u64::from(t))
+                .sum();
+            upto[0] = totals[0] - later;
+        }
+        post(
+            at,
+            upto[0] - before[0],
+            upto[1] - before[1],
+            upto[2] - before[2],
+        );
+        before = upto;
+    }
+}

@@ -1,0 +1,172 @@
+//! Counts, latencies and lengths of a point's measured requests.
+
+use std::collections::BTreeMap;
+
+use goodput_record::{FinishReason, Outcome, RequestSummary, TokenCount, nanos};
+use goodput_stats::Distribution;
+
+use crate::books::{Latency, ended_early};
+
+/// Whole-number counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counted {
+    pub(crate) arrived: u64,
+    pub(crate) ended: u64,
+    pub(crate) measured: u64,
+    pub(crate) outcomes: [u64; 14],
+    pub(crate) statuses: BTreeMap<u16, u64>,
+    pub(crate) finish_reasons: BTreeMap<FinishReason, u64>,
+    pub(crate) bursts: u64,
+    pub(crate) retried: u64,
+    pub(crate) never_sent: u64,
+    pub(crate) new_connections: u64,
+    pub(crate) not_streamed: u64,
+    pub(crate) ended_early: u64,
+    pub(crate) lower_bound_counts: u64,
+    pub(crate) events: u64,
+    /// Time between tokens, in ns, and the token gaps it falls on.
+    pub(crate) between_tokens: (u64, u64),
+}
+
+impl Counted {
+    pub(crate) fn measured(&mut self, summary: &RequestSummary) {
+        let end = summary.end();
+        self.measured += 1;
+        self.outcomes[end.outcome.index()] += 1;
+        if let Some(status) = end.http_status {
+            *self.statuses.entry(status).or_default() += 1;
+        }
+        if let Some(reason) = end.finish_reason {
+            *self.finish_reasons.entry(reason).or_default() += 1;
+        }
+        let ok = end.outcome == Outcome::Ok;
+        self.bursts += u64::from(summary.one_burst());
+        self.retried += u64::from(summary.attempts() > 1);
+        self.never_sent += u64::from(summary.sent().is_none());
+        self.new_connections += u64::from(summary.connect().is_some());
+        self.not_streamed += u64::from(ok && !end.streamed);
+        self.ended_early += u64::from(ok && ended_early(summary));
+        let lower_bound = matches!(end.output_tokens, Some(TokenCount::AtLeast(_)));
+        self.lower_bound_counts += u64::from(ok && lower_bound);
+        self.events += u64::from(summary.events());
+        if let (true, Some(tpot), Some(gaps)) = (ok, summary.tpot(), summary.token_gaps()) {
+            self.between_tokens.0 += nanos(tpot) * u64::from(gaps);
+            self.between_tokens.1 += u64::from(gaps);
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.arrived += other.arrived;
+        self.ended += other.ended;
+        self.measured += other.measured;
+        for (mine, theirs) in self.outcomes.iter_mut().zip(other.outcomes) {
+            *mine += theirs;
+        }
+        for (status, n) in &other.statuses {
+            *self.statuses.entry(*status).or_default() += n;
+        }
+        for (reason, n) in &other.finish_reasons {
+            *self.finish_reasons.entry(*reason).or_default() += n;
+        }
+        self.bursts += other.bursts;
+        self.retried += other.retried;
+        self.never_sent += other.never_sent;
+        self.new_connections += other.new_connections;
+        self.not_streamed += other.not_streamed;
+        self.ended_early += other.ended_early;
+        self.lower_bound_counts += other.lower_bound_counts;
+        self.events += other.events;
+        self.between_tokens.0 += other.between_tokens.0;
+        self.between_tokens.1 += other.between_tokens.1;
+    }
+}
+
+/// One distribution a latency, over requests for which it exists; the rest is counted as
+/// undefined.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spans([Distribution; Latency::ALL.len()]);
+
+impl Spans {
+    pub(crate) fn post(&mut self, summary: &RequestSummary) {
+        // A failed request's latencies are those of what it got before it failed: they would
+        // flatter the percentiles. It waited at least as long as it lived.
+        let ok = summary.outcome() == Outcome::Ok;
+        let lived = summary.ended().since(summary.origin()).map_or(0, nanos);
+        for (latency, distribution) in Latency::ALL.into_iter().zip(&mut self.0) {
+            let cut = summary.outcome() == Outcome::Cancelled;
+            let told = ok || latency.is_clients_own() || (cut && latency.is_first_token());
+            if told && (ok || latency.of(summary).is_some()) {
+                distribution.record_option(latency.of(summary));
+            } else {
+                distribution.record_censored(lived);
+            }
+        }
+    }
+
+    pub(crate) fn of(&self, latency: Latency) -> &Distribution {
+        &self.0[latency as usize]
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            mine.merge(theirs);
+        }
+    }
+}
+
+/// What was asked and what was served, in tokens, over the measured requests that ended well.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lengths {
+    pub(crate) planned_input: Distribution,
+    pub(crate) input: Distribution,
+    pub(crate) planned_output: Distribution,
+    pub(crate) output: Distribution,
+    pub(crate) planned_input_sum: u64,
+    pub(crate) planned_cached_sum: u64,
+    /// Sums over requests whose cached tokens the server reported: (input, cached).
+    pub(crate) reported: (u64, u64),
+    pub(crate) characters: u64,
+    pub(crate) words: u64,
+    pub(crate) tokens: u64,
+}
+
+impl Lengths {
+    pub(crate) fn post(&mut self, summary: &RequestSummary) {
+        if summary.outcome() != Outcome::Ok {
+            return;
+        }
+        let (arrival, end) = (summary.arrival(), summary.end());
+        self.planned_input
+            .record(u64::from(arrival.planned_input_tokens));
+        self.planned_output
+            .record(u64::from(arrival.planned_output_tokens));
+        self.output.record(u64::from(summary.output_tokens()));
+        self.planned_input_sum += u64::from(arrival.planned_input_tokens);
+        self.planned_cached_sum += u64::from(arrival.planned_cached_tokens);
+        match end.input_tokens {
+            Some(tokens) => self.input.record(u64::from(tokens)),
+            None => self.input.record_undefined(),
+        }
+        if let (Some(input), Some(cached)) = (end.input_tokens, end.cached_tokens) {
+            self.reported.0 += u64::from(input);
+            self.reported.1 += u64::from(cached);
+        }
+        self.characters += u64::from(end.characters);
+        self.words += u64::from(end.words);
+        self.tokens += u64::from(summary.output_tokens());
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.planned_input.merge(&other.planned_input);
+        self.input.merge(&other.input);
+        self.planned_output.merge(&other.planned_output);
+        self.output.merge(&other.output);
+        self.planned_input_sum += other.planned_input_sum;
+        self.planned_cached_sum += other.planned_cached_sum;
+        self.reported.0 += other.reported.0;
+        self.reported.1 += other.reported.1;
+        self.characters += other.characters;
+        self.words += other.words;
+        self.tokens += other.tokens;
+    }
+}

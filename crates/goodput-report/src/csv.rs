@@ -1,0 +1,91 @@
+//! `points.csv`: one load point a line, one figure a column, nothing where there is no figure.
+
+use goodput_ledger::PointRow;
+use serde_json::Value;
+
+/// The columns, in order. Names are those of `result.json`; each carries its unit.
+pub const COLUMNS: &[&str] = &[
+    "point",
+    "mode",
+    "concurrency",
+    "rate_req_s",
+    "window_s",
+    "requests",
+    "completed_req_s",
+    "throughput_tok_s",
+    "goodput_tok_s",
+    "goodput_req_s",
+    "throughput_tok_s_per_gpu",
+    "goodput_tok_s_per_gpu",
+    "characters_per_s",
+    "words_per_s",
+    "stream_tok_s",
+    "slo_attainment",
+    "trajectory_attainment",
+    "ttft_p50_ms",
+    "ttft_p90_ms",
+    "ttft_p95_ms",
+    "ttft_p99_ms",
+    "ttft_answer_p50_ms",
+    "ttft_answer_p99_ms",
+    "tpot_p50_ms",
+    "tpot_p90_ms",
+    "tpot_p95_ms",
+    "tpot_p99_ms",
+    "tpot_median_p50_ms",
+    "tpot_median_p99_ms",
+    "stall_p50_ms",
+    "stall_p99_ms",
+    "e2e_p50_ms",
+    "e2e_p90_ms",
+    "e2e_p95_ms",
+    "e2e_p99_ms",
+    "ttft_n",
+    "tpot_n",
+    "in_flight_mean",
+    "in_flight_at_end",
+    "send_lag_p50_ms",
+    "send_lag_p99_ms",
+    "client_cpu_share",
+    "outcomes",
+    "valid",
+    "warnings",
+];
+
+/// The points as CSV (RFC 4180) with a heading line.
+#[must_use]
+pub fn points(points: &[PointRow]) -> String {
+    let mut out = COLUMNS.join(",") + "\n";
+    for point in points {
+        let row = serde_json::to_value(point).expect("invariant: a row has string keys only");
+        let cells: Vec<String> = COLUMNS
+            .iter()
+            .map(|name| quoted(cell(&row[*name])))
+            .collect();
+        out += &cells.join(",");
+        out.push('\n');
+    }
+    out
+}
+
+/// A value as one cell: lists and maps are joined, what is null is empty.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join("; "),
+        Value::Object(map) => map
+            .iter()
+            .map(|(k, v)| format!("{k}={}", cell(v)))
+            .collect::<Vec<_>>()
+            .join("; "),
+        plain => plain.to_string(),
+    }
+}
+
+fn quoted(cell: String) -> String {
+    if cell.contains(['"', ',', '\n', '\r']) {
+        return format!("\"{}\"", cell.replace('"', "\"\""));
+    }
+    cell
+}

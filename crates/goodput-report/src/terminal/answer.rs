@@ -1,0 +1,262 @@
+//! The answers, what to know about them, and where the evidence lies.
+
+use goodput_ledger::{Mode, PointRow};
+use goodput_sweep::{OperatingPoint, RunResult};
+
+use crate::{
+    number::{NONE, number, percent_short, span, span_ms},
+    style::{Ink, Style, wrap},
+};
+
+/// Columns of an answer's name and of its figure.
+const NAME: usize = 11;
+const FIGURE: usize = 34;
+
+/// Which load to sell, cap and scale at; where the peak is; what is not an answer.
+#[must_use]
+pub fn answer(result: &RunResult, style: Style) -> String {
+    let answers = &result.operating_point;
+    let unit = result
+        .holds_for
+        .gpus
+        .map_or_else(String::new, |n| format!(" of {n} GPUs"));
+    let mut out = style.paint(Ink::Heading, &format!("ANSWER, per replica{unit}")) + "\n";
+    let mut say = |name: &str, figure: &str, meaning: &str| {
+        let name = style.paint(Ink::Heading, &format!("{name:<NAME$}"));
+        let before = 3 + NAME + figure.chars().count().max(FIGURE);
+        let meaning = wrap(meaning, style.width.saturating_sub(before).max(30));
+        let meaning = meaning.join(&format!("\n{}", " ".repeat(before)));
+        out += format!("  {name}{figure:<FIGURE$} {meaning}").trim_end();
+        out.push('\n');
+    };
+    let objective = result
+        .holds_for
+        .slos
+        .first()
+        .map_or(1.0, |slo| slo.objective);
+    if let Some(sell) = &answers.by_objective {
+        let rate = format!(
+            "{} req/s = {} good tok/s",
+            number(sell.rate_req_s),
+            number(sell.goodput_tok_s)
+        );
+        let meaning = format!(
+            "highest tested open-loop rate that keeps {}",
+            percent_short(objective)
+        );
+        say("sell", &rate, &meaning);
+    }
+    if let Some((figure, meaning)) = scale_out(answers) {
+        say("scale out", &figure, &meaning);
+    }
+    if let Some(cap) = &answers.by_clauses {
+        say("cap", &cap_figure(answers, cap), &cap_meaning(result, cap));
+    }
+    if let Some(peak) = &answers.by_goodput {
+        let figure = format!(
+            "{} good tok/s at {}{}",
+            number(peak.row.goodput_tok_s),
+            load(&peak.row),
+            not_worse(answers)
+        );
+        say(
+            "peak",
+            &figure,
+            &late(peak.late_share, "not an operating point"),
+        );
+    }
+    if let Some(most) = not_this(answers) {
+        let figure = format!("{} tok/s at {}", number(most.throughput_tok_s), load(most));
+        say(
+            "not this",
+            &figure,
+            &format!(
+                "throughput; {} of it is late",
+                percent_short(most.late_share().unwrap_or(0.0))
+            ),
+        );
+    }
+    if let Some(line) = at_sell(answers) {
+        say("at sell", &line, "");
+    }
+    for reason in &answers.missing {
+        say(NONE, reason, "");
+    }
+    if answers.by_goodput.is_some() && !answers.peak_bracketed {
+        say(
+            NONE,
+            "the peak lies at the edge of the tested loads: test further out",
+            "",
+        );
+    }
+    out
+}
+
+fn scale_out(answers: &OperatingPoint) -> Option<(String, String)> {
+    if let Some(rate) = answers.scale_out_at_req_s {
+        let sell = answers.by_objective.as_ref()?;
+        let good = sell.goodput_tok_s * rate / sell.rate_req_s;
+        let figure = format!("{} req/s = {} good tok/s", number(rate), number(good));
+        return Some((
+            figure,
+            format!("{} of it", percent_short(rate / sell.rate_req_s)),
+        ));
+    }
+    let figure = format!("{} good tok/s", number(answers.scale_out_at_tok_s?));
+    Some((figure, "70% of the goodput at the cap".to_owned()))
+}
+
+fn cap_figure(answers: &OperatingPoint, cap: &PointRow) -> String {
+    match answers.run_at {
+        Some([low, high]) if low < high => format!("{}, run at {low} to {high}", load_words(cap)),
+        Some([low, _]) => format!("{}, run at {low}", load_words(cap)),
+        None => load_words(cap),
+    }
+}
+
+fn cap_meaning(result: &RunResult, cap: &PointRow) -> String {
+    let clauses = result
+        .holds_for
+        .slos
+        .first()
+        .map_or(&[][..], |slo| &slo.clauses);
+    let names: Vec<String> = clauses
+        .iter()
+        .map(|c| format!("p{} {}", number(c.needed * 100.0), c.metric))
+        .collect();
+    let held = match names.as_slice() {
+        [] => "every clause holds".to_owned(),
+        [one] => format!("{one} holds"),
+        [first, second] => format!("{first} and {second} both hold"),
+        many => format!("{} all hold", many.join(", ")),
+    };
+    let joint = cap
+        .slo_attainment
+        .map_or_else(String::new, |a| format!(" ({} meet all)", percent_short(a)));
+    format!("last load where {held}{joint}")
+}
+
+fn not_worse(answers: &OperatingPoint) -> String {
+    let (Some(low), Some(high)) = (
+        answers.not_worse.iter().copied().reduce(f64::min),
+        answers.not_worse.iter().copied().reduce(f64::max),
+    ) else {
+        return String::new();
+    };
+    if low < high {
+        format!(" [{}..{}]", number(low), number(high))
+    } else {
+        String::new()
+    }
+}
+
+fn late(share: Option<f64>, then: &str) -> String {
+    match share {
+        Some(share) if share > 0.001 => format!("{} is late here: {then}", percent_short(share)),
+        Some(_) => "nothing is late here".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// The load of most throughput, where it is another one than that of most goodput.
+pub(crate) fn not_this(answers: &OperatingPoint) -> Option<&PointRow> {
+    let most = answers.by_throughput.as_ref()?;
+    let peak = answers.by_goodput.as_ref().map(|peak| peak.row.point);
+    (Some(most.point) != peak).then_some(most)
+}
+
+fn at_sell(answers: &OperatingPoint) -> Option<String> {
+    let sell = answers.by_objective.as_ref()?;
+    let stream = sell.stream_tok_s.map_or_else(|| NONE.to_owned(), number);
+    Some(format!(
+        "stream {stream} | replica {} | good {} tok/s;  {} tokens take {} (p95 {})",
+        number(sell.throughput_tok_s),
+        number(sell.goodput_tok_s),
+        sell.e2e_at_tokens,
+        span_ms(sell.e2e_p50_ms),
+        span_ms(sell.e2e_p95_ms),
+    ))
+}
+
+/// The load without its unit: `56`, `5.2 req/s`.
+pub(crate) fn load(point: &PointRow) -> String {
+    match point.mode {
+        Mode::Closed => number(point.load()),
+        Mode::Open => format!("{} req/s", number(point.load())),
+    }
+}
+
+/// The load with its unit: `40 in flight`.
+pub(crate) fn load_words(point: &PointRow) -> String {
+    match point.mode {
+        Mode::Closed => format!("{} in flight", number(point.load())),
+        Mode::Open => format!("{} req/s", number(point.load())),
+    }
+}
+
+/// What a reader should know, one paragraph each. Empty if there is nothing.
+#[must_use]
+pub fn findings(result: &RunResult, style: Style) -> String {
+    let longest = result
+        .findings
+        .iter()
+        .map(|f| f.name.chars().count())
+        .max()
+        .unwrap_or(0);
+    let indent = longest + 4;
+    let mut out = String::new();
+    for finding in &result.findings {
+        let ink = if finding.severe {
+            Ink::Alarm
+        } else {
+            Ink::Heading
+        };
+        let name = style.paint(ink, &format!("! {:<longest$}", finding.name));
+        let text = if finding.advice.is_empty() {
+            finding.evidence.clone()
+        } else {
+            format!(
+                "{}: {}",
+                finding.evidence.trim_end_matches('.'),
+                finding.advice
+            )
+        };
+        let lines = wrap(&text, style.width.saturating_sub(indent).max(30));
+        out += &format!(
+            "{name}  {}\n",
+            lines.join(&format!("\n{}", " ".repeat(indent)))
+        );
+    }
+    out
+}
+
+/// What the result holds for, where its files are, how long it took, and the exit code.
+#[must_use]
+pub fn footer(result: &RunResult, folder: Option<&str>, exit: u8, style: Style) -> String {
+    let mut out = String::new();
+    if !result.complete {
+        let why = result
+            .incomplete_because
+            .as_deref()
+            .unwrap_or("it was stopped");
+        out += &style.paint(
+            Ink::Alarm,
+            &format!("INCOMPLETE: {why}. What was measured is kept.\n"),
+        );
+    }
+    if !result.holds_for.boot.is_empty() {
+        out += &format!("holds for  {}\n", result.holds_for.boot);
+    }
+    let files = folder.map_or_else(String::new, |folder| {
+        format!(
+            "{}/  report.html  result.json  points.csv  requests.jsonl",
+            folder.trim_end_matches('/')
+        )
+    });
+    let end = format!("{}, exit {exit}", span(result.duration_s));
+    let gap = style
+        .width
+        .saturating_sub(files.chars().count() + end.chars().count())
+        .max(2);
+    out + &files + &" ".repeat(if files.is_empty() { 0 } else { gap }) + &end + "\n"
+}

@@ -1,0 +1,37 @@
+//! A run as terminal text.
+//!
+//! The pieces can be printed one by one while a sweep runs; [`run`] is all of them.
+
+mod answer;
+mod head;
+mod live;
+mod points;
+
+use goodput_sweep::RunResult;
+
+pub use answer::{answer, findings, footer};
+pub(crate) use answer::{load, load_words, not_this};
+pub(crate) use head::engine;
+pub use head::{client, head};
+pub use live::{Live, cost};
+pub(crate) use points::too_few;
+pub use points::{
+    Scale, closed_heading, closed_row, closed_table, open_heading, open_row, open_table,
+};
+
+use crate::style::Style;
+
+/// A whole run: head, tables, answer, findings and where the files are.
+#[must_use]
+pub fn run(result: &RunResult, folder: Option<&str>, exit: u8, style: Style) -> String {
+    let mut parts = vec![head(&result.holds_for, style) + &client(&result.points, style)];
+    parts.push(closed_table(result, style));
+    parts.push(open_table(result, style));
+    parts.push(answer(result, style));
+    parts.push(findings(result, style) + &footer(result, folder, exit, style));
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
+}
+
+#[cfg(test)]
+mod tests;

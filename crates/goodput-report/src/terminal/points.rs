@@ -1,0 +1,244 @@
+//! The tables of load points.
+
+use goodput_ledger::{Mode, PointRow};
+use goodput_stats::min_samples_for;
+use goodput_sweep::RunResult;
+
+use crate::{
+    bar::bar,
+    number::{NONE, count, fixed, millis, number, percent},
+    style::{Ink, Style},
+};
+
+/// The widest a bar gets.
+const BAR: usize = 24;
+/// Columns before the bar.
+const BEFORE_BAR: usize = 73;
+
+/// What a full bar stands for, in tokens a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale(pub f64);
+
+impl Scale {
+    /// The scale at which the largest throughput of `points` fills the bar.
+    #[must_use]
+    pub fn of(points: &[PointRow]) -> Self {
+        let closed = points.iter().filter(|p| p.mode == Mode::Closed);
+        Self(closed.map(|p| p.throughput_tok_s).fold(0.0, f64::max))
+    }
+}
+
+/// The two heading lines of the closed-loop table.
+#[must_use]
+pub fn closed_heading(style: Style) -> String {
+    let first = "CLOSED LOOP (capacity)      ttft ms     tpot ms   in SLO       tok/s";
+    let second = format!(
+        "{:>9}  {:>5} {:<7} {:>5} {:>6} {:>5} {:>5}  {:>6}  {:>5} {:>5}   ",
+        "in flight", "req/s", "", "p50", "p99", "p50", "p99", "%", "good", "all"
+    );
+    let (good, late) = (
+        style.paint(Ink::Good, "# good"),
+        style.paint(Ink::Late, ". late"),
+    );
+    let first = style.paint(Ink::Heading, first);
+    format!(
+        "{first}\n{}{good}  {late}\n",
+        style.paint(Ink::Faint, &second)
+    )
+}
+
+/// One line of the closed-loop table. `mark` stands behind the bar: `peak`.
+#[must_use]
+pub fn closed_row(point: &PointRow, scale: Scale, mark: &str, style: Style) -> String {
+    let load = point
+        .concurrency
+        .map_or_else(|| NONE.to_owned(), |n| n.to_string());
+    let flag = flag(point);
+    let figures = format!(
+        "{load:>9}  {:>5} {flag:<7} {:>5} {:>6} {:>5} {:>5}  {:>6}  {:>5} {:>5}   ",
+        fixed(Some(point.completed_req_s), 2),
+        millis(point.ttft_p50_ms),
+        ttft_p99(point),
+        millis(point.tpot_p50_ms),
+        starred(millis(point.tpot_p99_ms), point.tpot_n),
+        percent(point.slo_attainment),
+        fixed(Some(point.goodput_tok_s), 0),
+        fixed(Some(point.throughput_tok_s), 0),
+    );
+    let figures = if point.valid {
+        figures
+    } else {
+        style.paint(Ink::Faint, &figures)
+    };
+    let width = style.width.saturating_sub(BEFORE_BAR).clamp(8, BAR);
+    let bar = bar(
+        point.goodput_tok_s,
+        point.throughput_tok_s,
+        scale.0,
+        width,
+        style,
+    );
+    let mut notes: Vec<String> = failures(point);
+    if !mark.is_empty() {
+        notes.insert(0, style.paint(Ink::Heading, mark));
+    }
+    format!("{figures}{bar}  {}", notes.join(", "))
+        .trim_end()
+        .to_owned()
+        + "\n"
+}
+
+/// The closed-loop table of a run, with the peak, the cap and the throughput's maximum marked.
+/// Empty if there is none.
+#[must_use]
+pub fn closed_table(result: &RunResult, style: Style) -> String {
+    let mut points: Vec<&PointRow> = result
+        .points
+        .iter()
+        .filter(|p| p.mode == Mode::Closed)
+        .collect();
+    if points.is_empty() {
+        return String::new();
+    }
+    points.sort_by(|a, b| a.load().total_cmp(&b.load()));
+    let scale = Scale::of(&result.points);
+    let mut out = closed_heading(style);
+    for point in &points {
+        out += &closed_row(point, scale, mark(result, point), style);
+    }
+    if points
+        .iter()
+        .any(|p| too_few(p.ttft_n) || too_few(p.tpot_n))
+    {
+        out += &style.paint(
+            Ink::Faint,
+            "  * under 100 samples: close to the maximum, not a p99",
+        );
+        out.push('\n');
+    }
+    out
+}
+
+/// What the answers make of a point.
+fn mark(result: &RunResult, point: &PointRow) -> &'static str {
+    let answers = &result.operating_point;
+    let is = |row: Option<&PointRow>| row.is_some_and(|row| row.point == point.point);
+    let peak = is(answers.by_goodput.as_ref().map(|best| &best.row));
+    let cap = is(answers.by_clauses.as_ref());
+    match (peak, cap) {
+        (true, true) => "cap, peak",
+        (true, false) => "peak",
+        (false, true) => "cap",
+        (false, false) => "",
+    }
+}
+
+/// The heading of the open-loop lines.
+#[must_use]
+pub fn open_heading(arrivals: &str, style: Style) -> String {
+    let arrivals = if arrivals.is_empty() {
+        String::new()
+    } else {
+        format!(", {arrivals}")
+    };
+    style.paint(Ink::Heading, &format!("OPEN LOOP (latency{arrivals})")) + "\n"
+}
+
+/// One open-loop point: what share met the SLO, how sure that is, and what it means for the
+/// objective (0 to 1).
+#[must_use]
+pub fn open_row(point: &PointRow, objective: f64, style: Style) -> String {
+    let rate = point.rate_req_s.map_or_else(|| NONE.to_owned(), number);
+    let n = count(point.requests);
+    let share = percent(point.slo_attainment);
+    let (bound, verdict) = match point.attainment_interval {
+        Some(i) if i.low >= objective => (at("at least", i.low), "keeps the objective"),
+        Some(i) if i.high < objective => (at("at most", i.high), "breaks it"),
+        Some(i) => (
+            format!("{}..{}%", percent(Some(i.low)), percent(Some(i.high))),
+            "not decided: the interval holds the objective",
+        ),
+        None => (String::new(), "no request was judged"),
+    };
+    let mut line = format!("{rate:>5} req/s  n {n:>6}  {share:>6}% in SLO, {bound:<15}  {verdict}");
+    if !point.valid {
+        line += &style.paint(Ink::Alarm, &format!("  {}", flag(point)));
+    }
+    for note in failures(point) {
+        line += &format!(", {note}");
+    }
+    line + "\n"
+}
+
+fn at(which: &str, share: f64) -> String {
+    format!("{which:<8} {:>5}%", percent(Some(share)))
+}
+
+/// The open-loop lines of a run. Empty if there is none.
+#[must_use]
+pub fn open_table(result: &RunResult, style: Style) -> String {
+    let mut points: Vec<&PointRow> = result
+        .points
+        .iter()
+        .filter(|p| p.mode == Mode::Open)
+        .collect();
+    if points.is_empty() {
+        return String::new();
+    }
+    points.sort_by(|a, b| a.load().total_cmp(&b.load()));
+    let objective = result
+        .holds_for
+        .slos
+        .first()
+        .map_or(1.0, |slo| slo.objective);
+    let mut out = open_heading(&result.holds_for.workload.arrivals, style);
+    for point in points {
+        out += &open_row(point, objective, style);
+    }
+    out
+}
+
+/// `!clock` for an invalid point: the first word of its first warning, where it is a name.
+fn flag(point: &PointRow) -> String {
+    if point.valid {
+        return String::new();
+    }
+    let named = point.warnings.iter().find_map(|warning| {
+        let (name, _) = warning.split_once(':')?;
+        (name.len() <= 6 && !name.contains(' ')).then_some(name)
+    });
+    format!("!{}", named.unwrap_or("void"))
+}
+
+/// What did not end well, by outcome.
+fn failures(point: &PointRow) -> Vec<String> {
+    let failed = point
+        .outcomes
+        .iter()
+        .filter(|(name, n)| name.as_str() != "ok" && **n > 0);
+    failed
+        .map(|(name, n)| format!("{} {}", count(*n), name.replace('_', " ")))
+        .collect()
+}
+
+/// TTFT p99 in which failures are worse than any latency.
+fn ttft_p99(point: &PointRow) -> String {
+    let adjusted = point.ttft_p99_with_failures;
+    match (adjusted.over_ms, adjusted.ms) {
+        (Some(over), _) => format!(">{}", millis(Some(over))),
+        (None, ms) => starred(millis(ms.or(point.ttft_p99_ms)), point.ttft_n),
+    }
+}
+
+fn starred(figure: String, samples: u64) -> String {
+    if figure != NONE && too_few(samples) {
+        figure + "*"
+    } else {
+        figure
+    }
+}
+
+/// Whether a p99 of so many samples says nothing about the tail.
+pub(crate) fn too_few(samples: u64) -> bool {
+    samples > 0 && samples < min_samples_for(0.99)
+}

@@ -1,0 +1,228 @@
+//! Intervals: how far an estimate may be off.
+
+use serde::{Deserialize, Serialize};
+
+use crate::normal::{normal_quantile, student_quantile};
+use crate::series::correlation_time;
+
+/// The confidence of every interval printed, unless it says otherwise.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// From `low` to `high`, both in the unit of what they enclose.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Whether `value` lies inside, ends included.
+    #[must_use]
+    pub fn contains(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+
+    /// Whether the two have a value in common.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.low <= other.high && other.low <= self.high
+    }
+
+    /// Half the distance between the ends.
+    #[must_use]
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+}
+
+/// An estimate with what is needed to say how far it may be off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The estimate itself.
+    pub value: f64,
+    /// Its standard error, in the same unit.
+    pub standard_error: f64,
+    /// Degrees of freedom behind the standard error.
+    pub degrees: f64,
+}
+
+impl Estimate {
+    /// The two-sided interval of this confidence (0 to 1), by Student's t.
+    #[must_use]
+    pub fn interval(&self, confidence: f64) -> Option<Interval> {
+        let reach = student_quantile(0.5 + confidence / 2.0, self.degrees)? * self.standard_error;
+        Some(Interval {
+            low: self.value - reach,
+            high: self.value + reach,
+        })
+    }
+
+    /// The difference of two independent estimates, with the degrees of freedom of Welch and
+    /// Satterthwaite.
+    #[must_use]
+    pub fn minus(&self, other: &Self) -> Self {
+        let (a, b) = (self.standard_error.powi(2), other.standard_error.powi(2));
+        let spread = a * a / self.degrees + b * b / other.degrees;
+        let degrees = if spread > 0.0 {
+            (a + b).powi(2) / spread
+        } else {
+            self.degrees.min(other.degrees)
+        };
+        Self {
+            value: self.value - other.value,
+            standard_error: libm::sqrt(a + b),
+            degrees,
+        }
+    }
+}
+
+/// The score interval of a proportion (Wilson 1927): `good` of `total` independent cases.
+///
+/// Stays inside 0 to 1 and does not collapse at 0 or 100 %. `None` without cases, or if `good`
+/// exceeds `total`. Cases that come in bursts are not independent: see [`attainment_interval`].
+#[must_use]
+pub fn wilson(good: u64, total: u64, confidence: f64) -> Option<Interval> {
+    if total == 0 || good > total {
+        return None;
+    }
+    score_interval(good as f64 / total as f64, total as f64, confidence)
+}
+
+fn score_interval(share: f64, cases: f64, confidence: f64) -> Option<Interval> {
+    let z = normal_quantile(0.5 + confidence / 2.0)?;
+    let z2 = z * z;
+    let scale = 1.0 + z2 / cases;
+    let centre = (share + z2 / (2.0 * cases)) / scale;
+    let spread = share * (1.0 - share) / cases + z2 / (4.0 * cases * cases);
+    let reach = z * libm::sqrt(spread) / scale;
+    // At the ends the interval reaches exactly 0 or 1; rounding must not spoil it.
+    let low = if share <= 0.0 {
+        0.0
+    } else {
+        (centre - reach).max(0.0)
+    };
+    let high = if share >= 1.0 {
+        1.0
+    } else {
+        (centre + reach).min(1.0)
+    };
+    Some(Interval { low, high })
+}
+
+/// The interval of a share from time bins `(good, total)` in order of time.
+///
+/// Misses come in bursts, so requests are not independent and [`wilson`] alone is too sure of
+/// itself. The bins give the variance that the share really has, neighbouring bins' correlation
+/// included; its ratio to the binomial variance (the design effect of Kish 1965, at least 1) divides
+/// the sample, and the score interval is taken of what is left.
+#[must_use]
+pub fn attainment_interval(bins: &[(u64, u64)], confidence: f64) -> Option<Interval> {
+    let good: u64 = bins.iter().map(|bin| bin.0).sum();
+    let total: u64 = bins.iter().map(|bin| bin.1).sum();
+    if total == 0 || good > total {
+        return None;
+    }
+    let share = good as f64 / total as f64;
+    score_interval(
+        share,
+        effective_cases(bins, share, total as f64),
+        confidence,
+    )
+}
+
+fn effective_cases(bins: &[(u64, u64)], share: f64, total: f64) -> f64 {
+    let floats: Vec<(f64, f64)> = bins.iter().map(|&(g, t)| (g as f64, t as f64)).collect();
+    let binomial = share * (1.0 - share) / total;
+    match ratio_estimate(&floats) {
+        Some(seen) if binomial > 0.0 => total / (seen.standard_error.powi(2) / binomial).max(1.0),
+        _ => total,
+    }
+}
+
+/// A ratio of sums from time bins `(numerator, denominator)` in order of time: tokens a second,
+/// misses a request.
+///
+/// The standard error is that of the ratio estimator (Cochran 1977, section 6.4) over the bins'
+/// residuals, widened for the correlation of neighbouring bins. `None` below three bins or for a
+/// denominator that does not add up to something positive.
+#[must_use]
+pub fn ratio_estimate(bins: &[(f64, f64)]) -> Option<Estimate> {
+    let above: f64 = bins.iter().map(|bin| bin.0).sum();
+    let below: f64 = bins.iter().map(|bin| bin.1).sum();
+    if below.is_nan() || below <= 0.0 {
+        return None;
+    }
+    let value = above / below;
+    let residuals: Vec<f64> = bins.iter().map(|&(a, b)| a - value * b).collect();
+    let mean_below = below / bins.len() as f64;
+    let error = series_mean(&residuals)?;
+    Some(Estimate {
+        value,
+        standard_error: error.standard_error / mean_below,
+        degrees: error.degrees,
+    })
+}
+
+/// The interval of [`ratio_estimate`].
+#[must_use]
+pub fn ratio_interval(bins: &[(f64, f64)], confidence: f64) -> Option<Interval> {
+    ratio_estimate(bins)?.interval(confidence)
+}
+
+/// The mean of independent values. `None` below two.
+#[must_use]
+pub fn mean_estimate(values: &[f64]) -> Option<Estimate> {
+    let (mean, variance) = mean_and_variance(values)?;
+    let n = values.len() as f64;
+    Some(Estimate {
+        value: mean,
+        standard_error: libm::sqrt(variance / n),
+        degrees: n - 1.0,
+    })
+}
+
+/// The interval of [`mean_estimate`].
+#[must_use]
+pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
+    mean_estimate(values)?.interval(confidence)
+}
+
+/// The mean of values in order of time that may be correlated with their neighbours. `None` below
+/// three.
+///
+/// `n` values with a correlation time of tau count as `n / tau` independent ones, and the sample
+/// variance is corrected for the same reason.
+#[must_use]
+pub fn series_mean(values: &[f64]) -> Option<Estimate> {
+    let (mean, variance) = mean_and_variance(values).filter(|_| values.len() >= 3)?;
+    let n = values.len() as f64;
+    let tau = correlation_time(values);
+    let variance = variance * (n - 1.0) / (n - tau);
+    Some(Estimate {
+        value: mean,
+        standard_error: libm::sqrt(variance * tau / n),
+        degrees: (n / tau - 1.0).max(1.0),
+    })
+}
+
+/// The interval of [`series_mean`] at [`CONFIDENCE`], for rates seen in equal bins of time.
+#[must_use]
+pub fn mean_rate_interval(bins: &[f64]) -> Option<Interval> {
+    series_mean(bins)?.interval(CONFIDENCE)
+}
+
+/// Mean and sample variance (divided by n - 1). `None` below two values.
+pub(crate) fn mean_and_variance(values: &[f64]) -> Option<(f64, f64)> {
+    if values.len() < 2 {
+        return None;
+    }
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    Some((mean, squares / (n - 1.0)))
+}
+
+#[cfg(test)]
+mod tests;

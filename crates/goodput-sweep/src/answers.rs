@@ -1,0 +1,190 @@
+//! From load points to answers.
+
+use goodput_ledger::{Between, Mode, PointRow};
+
+use crate::document::{ByGoodput, ByObjective, OperatingPoint};
+
+/// Share of the goodput at the cap, or of the rate to sell, at which to add a replica.
+///
+/// Source: the essay "Inference SLOs": add replicas when demand exceeds about 70 % of the budget.
+pub const SCALE_OUT_SHARE: f64 = 0.7;
+
+/// What the answers are asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Question {
+    /// The share of requests that must meet the SLO.
+    pub objective: f64,
+    /// The output length, in tokens, at which end-to-end times are stated.
+    pub e2e_at_tokens: u32,
+}
+
+/// Derives the answers from the points of a run, in whatever order they ran.
+///
+/// Points that are not valid decide nothing; if one of them would have mattered, `missing` says
+/// so.
+#[must_use]
+pub fn answers(points: &[PointRow], question: Question) -> OperatingPoint {
+    let closed = by_load(points, Mode::Closed);
+    let open = by_load(points, Mode::Open);
+    let curve = if closed.is_empty() { &open } else { &closed };
+    let by_goodput = best(curve, |p| p.goodput_tok_s);
+    let by_clauses = last_that_holds(curve);
+    let by_objective = highest_that_keeps(&open, question);
+    let missing = missing(&by_objective, by_clauses, by_goodput, &open, question);
+    let run_at = by_clauses.and_then(|p| p.concurrency).map(run_at);
+    OperatingPoint {
+        scale_out_at_tok_s: by_clauses.map(|p| SCALE_OUT_SHARE * p.goodput_tok_s),
+        scale_out_at_req_s: by_objective
+            .as_ref()
+            .map(|o| SCALE_OUT_SHARE * o.rate_req_s),
+        not_worse: by_goodput.map(|b| not_worse(curve, b)).unwrap_or_default(),
+        peak_bracketed: by_goodput.is_some_and(|b| bracketed(curve, b)),
+        knee: knee(&closed),
+        by_throughput: best(curve, |p| p.throughput_tok_s).cloned(),
+        by_goodput: by_goodput.map(|row| ByGoodput {
+            interval: row.goodput_interval,
+            late_share: row.late_share(),
+            row: row.clone(),
+        }),
+        by_clauses: by_clauses.cloned(),
+        by_objective,
+        run_at,
+        missing,
+    }
+}
+
+/// Where to run, given the last concurrency `n` at which every clause holds:
+/// `[ceil(2n/3), floor(5n/6)]`, and at least one user.
+///
+/// Source: the essay "Inference SLOs": "Run at concurrency about 8-10" where 12 is the last point
+/// that holds.
+#[must_use]
+pub fn run_at(n: u32) -> [u32; 2] {
+    let low = (2 * u64::from(n)).div_ceil(3);
+    let high = 5 * u64::from(n) / 6;
+    let whole = |x: u64| u32::try_from(x).unwrap_or(u32::MAX).max(1);
+    [whole(low), whole(high.max(low.min(u64::from(n))))]
+}
+
+/// The valid points of one mode, by rising load.
+fn by_load(points: &[PointRow], mode: Mode) -> Vec<&PointRow> {
+    let mut chosen: Vec<&PointRow> = points
+        .iter()
+        .filter(|p| p.mode == mode && p.valid)
+        .collect();
+    chosen.sort_by(|a, b| a.load().total_cmp(&b.load()));
+    chosen
+}
+
+/// The smallest load of the largest value; none if nothing is above zero.
+fn best<'a>(curve: &[&'a PointRow], value: impl Fn(&PointRow) -> f64) -> Option<&'a PointRow> {
+    let mut best: Option<&PointRow> = None;
+    for &point in curve {
+        if value(point) > best.map_or(0.0, &value) {
+            best = Some(point);
+        }
+    }
+    best
+}
+
+/// The last load such that it and every smaller one hold every clause.
+fn last_that_holds<'a>(curve: &[&'a PointRow]) -> Option<&'a PointRow> {
+    curve
+        .iter()
+        .take_while(|p| p.holds_every_clause())
+        .last()
+        .copied()
+}
+
+/// The highest open-loop rate that keeps the objective with its interval's lower end, below the
+/// first rate that surely breaks it.
+fn highest_that_keeps(open: &[&PointRow], question: Question) -> Option<ByObjective> {
+    let keeps = |p: &&PointRow| {
+        p.attainment_interval
+            .is_some_and(|i| i.low >= question.objective)
+    };
+    let breaks = |p: &&PointRow| {
+        p.attainment_interval
+            .is_some_and(|i| i.high < question.objective)
+    };
+    let upto = open.iter().position(|p| breaks(p)).unwrap_or(open.len());
+    let row = open[..upto].iter().rfind(|p| keeps(p))?;
+    let gaps = f64::from(question.e2e_at_tokens.saturating_sub(1));
+    let e2e = |ttft: Option<f64>, tpot: Option<f64>| Some(ttft? + tpot? * gaps);
+    Some(ByObjective {
+        rate_req_s: row.rate_req_s?,
+        attainment: row.slo_attainment?,
+        interval: row.attainment_interval?,
+        goodput_tok_s: row.goodput_tok_s,
+        throughput_tok_s: row.throughput_tok_s,
+        stream_tok_s: row.stream_tok_s,
+        e2e_at_tokens: question.e2e_at_tokens,
+        e2e_p50_ms: e2e(row.ttft_p50_ms, row.tpot_p50_ms),
+        e2e_p95_ms: e2e(row.ttft_p95_ms, row.tpot_p95_ms),
+        row: (*row).clone(),
+    })
+}
+
+/// Loads whose goodput is not distinguishably below the best: their intervals reach the best's.
+fn not_worse(curve: &[&PointRow], best: &PointRow) -> Vec<f64> {
+    let reaches = |p: &PointRow, floor: Between| {
+        p.goodput_interval.map_or(p.goodput_tok_s, |i| i.high) >= floor.low
+    };
+    let floor = best.goodput_interval.unwrap_or(Between {
+        low: best.goodput_tok_s,
+        high: best.goodput_tok_s,
+    });
+    curve
+        .iter()
+        .filter(|p| reaches(p, floor))
+        .map(|p| p.load())
+        .collect()
+}
+
+/// Whether a load below and one above the best were tested.
+fn bracketed(curve: &[&PointRow], best: &PointRow) -> bool {
+    let inside = |p: &&PointRow| p.point == best.point;
+    curve
+        .iter()
+        .position(inside)
+        .is_some_and(|i| i > 0 && i + 1 < curve.len())
+}
+
+/// The largest concurrency whose median TPOT is at most twice that of one stream.
+fn knee(closed: &[&PointRow]) -> Option<u32> {
+    let alone = closed
+        .first()
+        .filter(|p| p.concurrency == Some(1))?
+        .tpot_p50_ms?;
+    let within = |p: &&&PointRow| p.tpot_p50_ms.is_some_and(|t| t <= 2.0 * alone);
+    closed.iter().take_while(within).last()?.concurrency
+}
+
+fn missing(
+    by_objective: &Option<ByObjective>,
+    by_clauses: Option<&PointRow>,
+    by_goodput: Option<&PointRow>,
+    open: &[&PointRow],
+    question: Question,
+) -> Vec<String> {
+    let mut missing = Vec::new();
+    let percent = question.objective * 100.0;
+    if by_objective.is_none() {
+        missing.push(if open.is_empty() {
+            "no rate to sell: no valid open-loop point was measured".to_owned()
+        } else {
+            format!(
+                "no rate to sell: at no tested rate is the attainment surely {percent} % or more"
+            )
+        });
+    }
+    if by_clauses.is_none() {
+        missing.push(
+            "no cap: already the smallest load breaks a clause, or none was measured".to_owned(),
+        );
+    }
+    if by_goodput.is_none() {
+        missing.push("no peak: no request met the SLO at any load".to_owned());
+    }
+    missing
+}
