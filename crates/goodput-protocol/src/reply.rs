@@ -22,8 +22,10 @@ enum Kind {
     Unknown,
     Stream,
     Whole,
+    /// The body of a status that is no success.
     Error,
-    Html,
+    /// Neither a stream nor JSON.
+    Neither,
 }
 
 /// Reads the body of one response, the transfer framing taken off; for any transport.
@@ -68,7 +70,7 @@ impl ReplyReader {
             _ if !success => Kind::Error,
             MediaType::EventStream => Kind::Stream,
             MediaType::Json => Kind::Whole,
-            MediaType::Html => Kind::Html,
+            MediaType::Html => Kind::Neither,
             MediaType::Other => Kind::Unknown,
         };
         self.cap = match self.kind {
@@ -182,9 +184,9 @@ fn sniff(bytes: &[u8]) -> Kind {
     match bytes.trim_ascii_start().first() {
         None => Kind::Unknown,
         Some(b'{') => Kind::Whole,
-        Some(b'<') => Kind::Html,
         Some(b':' | b'd' | b'e' | b'i' | b'r' | 0xEF) => Kind::Stream,
-        Some(_) => Kind::Html,
+        // A page, a word: `explain` shows what it says.
+        Some(_) => Kind::Neither,
     }
 }
 

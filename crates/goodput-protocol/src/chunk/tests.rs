@@ -120,7 +120,7 @@ fn value() -> impl Strategy<Value = String> {
     leaf.prop_recursive(3, 16, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(|v| format!("[{}]", v.join(","))),
-            prop::collection::vec((key(), inner), 0..4).prop_map(object),
+            prop::collection::vec((key(), inner), 0..4).prop_map(|f| object(&f)),
         ]
     })
 }
@@ -175,7 +175,7 @@ fn key() -> impl Strategy<Value = String> {
     ]
 }
 
-fn object(fields: Vec<(String, String)>) -> String {
+fn object(fields: &[(String, String)]) -> String {
     let fields: Vec<String> = fields.iter().map(|(k, v)| format!("{k}:{v}")).collect();
     format!("{{{}}}", fields.join(","))
 }
@@ -194,7 +194,7 @@ fn fields(known: Vec<(&'static str, BoxedStrategy<String>)>) -> BoxedStrategy<St
             if reversed {
                 all.reverse();
             }
-            object(all)
+            object(&all)
         })
         .boxed()
 }

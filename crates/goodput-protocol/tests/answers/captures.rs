@@ -28,7 +28,7 @@ fn whole(bytes: &[u8]) -> Seen {
 
 /// Output tokens, input, cached, token events, choices, finish reason.
 type Counts = (
-    Option<TokenCount>,
+    TokenCount,
     Option<u32>,
     Option<u32>,
     u32,
@@ -39,7 +39,7 @@ type Counts = (
 fn counts(seen: &Seen) -> Counts {
     let end = &seen.end;
     (
-        end.output_tokens,
+        end.output_tokens.unwrap(),
         end.input_tokens,
         end.cached_tokens,
         end.token_events,
@@ -65,13 +65,7 @@ fn good(bytes: &[u8], expected: Counts) -> Seen {
 const LENGTH: Option<FinishReason> = Some(FinishReason::Length);
 const STOP: Option<FinishReason> = Some(FinishReason::Stop);
 
-const fn usage(n: u32) -> Option<TokenCount> {
-    Some(TokenCount::Usage(n))
-}
-
-const fn at_least(n: u32) -> Option<TokenCount> {
-    Some(TokenCount::AtLeast(n))
-}
+use TokenCount::{AtLeast as at_least, Usage as usage};
 
 #[test]
 fn llama_cpp_streams() {
@@ -415,7 +409,7 @@ fn check_recording(path: &std::path::Path) -> bool {
             continue;
         };
         at += length;
-        delivery.push((ms.parse::<f64>().unwrap() as u64, at));
+        delivery.push((ms.split('.').next().unwrap().parse().unwrap(), at));
     }
     if delivery.last().is_none_or(|last| last.1 != bytes.len()) {
         delivery = vec![(0, bytes.len())];
