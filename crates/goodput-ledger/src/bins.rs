@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::Range, time::Duration};
 use goodput_record::{Gaps, RequestSummary, Timestamp, nanos};
 
 /// What one bin counts. Whole numbers only, so merging in any order gives the same books.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bin<const N: usize>(pub(crate) [u64; N]);
 
 impl<const N: usize> Bin<N> {
@@ -43,7 +43,10 @@ impl<const N: usize> Bins<N> {
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
-        debug_assert_eq!(self.width_ns, other.width_ns, "books of one run share a width");
+        debug_assert_eq!(
+            self.width_ns, other.width_ns,
+            "books of one run share a width"
+        );
         for (index, bin) in &other.bins {
             self.bins.entry(*index).or_insert(Bin([0; N])).add(bin);
         }
@@ -116,10 +119,18 @@ pub(crate) fn spread(
         let mut upto = totals.map(|total| total * (i + 1) / events);
         if all_told {
             let index = usize::try_from(i).unwrap_or(usize::MAX);
-            let later: u64 = buffer.tokens()[index.min(buffer.len())..].iter().map(|&t| u64::from(t)).sum();
+            let later: u64 = buffer.tokens()[index.min(buffer.len())..]
+                .iter()
+                .map(|&t| u64::from(t))
+                .sum();
             upto[0] = totals[0] - later;
         }
-        post(at, upto[0] - before[0], upto[1] - before[1], upto[2] - before[2]);
+        post(
+            at,
+            upto[0] - before[0],
+            upto[1] - before[1],
+            upto[2] - before[2],
+        );
         before = upto;
     }
 }

@@ -85,7 +85,15 @@ impl PointBooks {
         phase: Phase,
         steps: u16,
     ) -> Vec<Verdict> {
-        let verdicts: Vec<Verdict> = self.slos.iter().map(|b| b.slo.judge(summary, gaps)).collect();
+        // What the end of the run cut off is neither met nor missed.
+        let cut = summary.outcome() == Outcome::Cancelled;
+        let judge = |books: &SloBooks| {
+            if cut {
+                return Verdict::Excused;
+            }
+            books.slo.judge(summary, gaps)
+        };
+        let verdicts: Vec<Verdict> = self.slos.iter().map(judge).collect();
         self.counted.ended += 1;
         self.post_tokens(summary, gaps, &verdicts);
         self.post_busy(summary);
@@ -93,7 +101,7 @@ impl PointBooks {
             self.counted.measured(summary);
             self.spans.post(summary);
             self.lengths.post(summary);
-            for (books, verdict) in self.slos.iter_mut().zip(&verdicts) {
+            for (books, verdict) in self.slos.iter_mut().zip(&verdicts).filter(|_| !cut) {
                 books.post(summary, *verdict);
             }
         }
@@ -136,7 +144,10 @@ impl PointBooks {
             return;
         }
         let session = summary.arrival().session;
-        let whole = self.sessions.entry(session).and_modify(|(t, _)| t.add(summary));
+        let whole = self
+            .sessions
+            .entry(session)
+            .and_modify(|(t, _)| t.add(summary));
         let (record, measured) =
             whole.or_insert_with(|| (TrajectoryRecord::begin(summary, steps), true));
         *measured &= phase == Phase::Measured || summary.arrival().step > 0;
@@ -263,6 +274,16 @@ impl Latency {
         Self::SendLag,
         Self::Connect,
     ];
+
+    /// Whether it tells of the load generator, not of the server: failed requests have it too.
+    pub(crate) const fn is_clients_own(self) -> bool {
+        matches!(self, Self::SendLag | Self::Connect)
+    }
+
+    /// Whether it is settled by the first token, however the request ended.
+    pub(crate) const fn is_first_token(self) -> bool {
+        matches!(self, Self::Ttft | Self::TtftAnswer)
+    }
 
     /// The value for one request, in nanoseconds.
     pub(crate) fn of(self, summary: &RequestSummary) -> Option<u64> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use goodput_record::{FinishReason, Outcome, RequestSummary, TokenCount};
+use goodput_record::{FinishReason, Outcome, RequestSummary, TokenCount, nanos};
 use goodput_stats::Distribution;
 
 use crate::books::{Latency, ended_early};
@@ -24,6 +24,8 @@ pub(crate) struct Counted {
     pub(crate) ended_early: u64,
     pub(crate) lower_bound_counts: u64,
     pub(crate) events: u64,
+    /// Time between tokens, in ns, and the token gaps it falls on.
+    pub(crate) between_tokens: (u64, u64),
 }
 
 impl Counted {
@@ -47,6 +49,10 @@ impl Counted {
         let lower_bound = matches!(end.output_tokens, Some(TokenCount::AtLeast(_)));
         self.lower_bound_counts += u64::from(ok && lower_bound);
         self.events += u64::from(summary.events());
+        if let (true, Some(tpot), Some(gaps)) = (ok, summary.tpot(), summary.token_gaps()) {
+            self.between_tokens.0 += nanos(tpot) * u64::from(gaps);
+            self.between_tokens.1 += u64::from(gaps);
+        }
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
@@ -70,6 +76,8 @@ impl Counted {
         self.ended_early += other.ended_early;
         self.lower_bound_counts += other.lower_bound_counts;
         self.events += other.events;
+        self.between_tokens.0 += other.between_tokens.0;
+        self.between_tokens.1 += other.between_tokens.1;
     }
 }
 
@@ -80,14 +88,17 @@ pub(crate) struct Spans([Distribution; Latency::ALL.len()]);
 
 impl Spans {
     pub(crate) fn post(&mut self, summary: &RequestSummary) {
+        // A failed request's latencies are those of what it got before it failed: they would
+        // flatter the percentiles. It waited at least as long as it lived.
+        let ok = summary.outcome() == Outcome::Ok;
+        let lived = summary.ended().since(summary.origin()).map_or(0, nanos);
         for (latency, distribution) in Latency::ALL.into_iter().zip(&mut self.0) {
-            // A failed request's latencies are those of what it got before it failed: they would
-            // flatter the percentiles, and are counted as undefined.
-            let ok = summary.outcome() == Outcome::Ok
-                || matches!(latency, Latency::SendLag | Latency::Connect);
-            match latency.of(summary).filter(|_| ok) {
-                Some(nanos) => distribution.record(nanos),
-                None => distribution.record_undefined(),
+            let cut = summary.outcome() == Outcome::Cancelled;
+            let told = ok || latency.is_clients_own() || (cut && latency.is_first_token());
+            if told && (ok || latency.of(summary).is_some()) {
+                distribution.record_option(latency.of(summary));
+            } else {
+                distribution.record_censored(lived);
             }
         }
     }
@@ -125,8 +136,10 @@ impl Lengths {
             return;
         }
         let (arrival, end) = (summary.arrival(), summary.end());
-        self.planned_input.record(u64::from(arrival.planned_input_tokens));
-        self.planned_output.record(u64::from(arrival.planned_output_tokens));
+        self.planned_input
+            .record(u64::from(arrival.planned_input_tokens));
+        self.planned_output
+            .record(u64::from(arrival.planned_output_tokens));
         self.output.record(u64::from(summary.output_tokens()));
         self.planned_input_sum += u64::from(arrival.planned_input_tokens);
         self.planned_cached_sum += u64::from(arrival.planned_cached_tokens);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Who decides when the next request comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// A fixed number of users, each with one request in flight: for capacity.
@@ -16,6 +17,7 @@ pub enum Mode {
 
 /// A range that holds the truth with the confidence stated beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Between {
     /// Lower end.
     pub low: f64,
@@ -25,6 +27,7 @@ pub struct Between {
 
 /// A percentile in which a failure counts as worse than any latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WithFailures {
     /// The value, where enough requests succeeded to have it.
     pub ms: Option<f64>,
@@ -34,6 +37,7 @@ pub struct WithFailures {
 
 /// How often one clause of the SLO held.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClauseRow {
     /// The clause as in the SLO file: `ttft <= 500ms`.
     pub clause: String,
@@ -51,6 +55,7 @@ pub struct ClauseRow {
 
 /// What one SLO says of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SloRow {
     /// The SLO's name.
     pub slo: String,
@@ -86,6 +91,7 @@ pub struct SloRow {
 
 /// What was asked of the server and what it served, over measured requests that ended well.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LengthRow {
     /// Input tokens as planned: p50, p90, p99.
     pub planned_input: [Option<f64>; 3],
@@ -115,6 +121,7 @@ pub struct LengthRow {
 
 /// One load point. Figures cover its window unless they say otherwise; what is undefined is null.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PointRow {
     /// Its number within the run.
     pub point: u32,
@@ -182,6 +189,10 @@ pub struct PointRow {
     pub tpot_p95_ms: Option<f64>,
     /// TPOT percentile across requests.
     pub tpot_p99_ms: Option<f64>,
+    /// Mean TPOT, every request counting the same.
+    pub tpot_mean_ms: Option<f64>,
+    /// Mean gap between tokens, every token counting the same.
+    pub itl_mean_ms: Option<f64>,
     /// Percentile across requests of the median gap.
     pub tpot_median_p50_ms: Option<f64>,
     /// Percentile across requests of the median gap.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The one end of a request. Every arrival gets exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// A whole answer with at least one token.
@@ -85,6 +86,7 @@ impl Outcome {
 
 /// Where a request stood when its time limit struck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TimeoutPhase {
     /// Before the connection stood.
@@ -99,6 +101,7 @@ pub enum TimeoutPhase {
 
 /// Why the server says it stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     /// A natural end or a stop string.
@@ -115,6 +118,7 @@ pub enum FinishReason {
 
 /// Who watched the request. TTFT differs between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Vantage {
     /// The one who asked, behind the network.
@@ -127,6 +131,7 @@ pub enum Vantage {
 
 /// A count of output tokens, and who counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TokenCount {
     /// The server's own last `usage`.

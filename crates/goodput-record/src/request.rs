@@ -179,8 +179,8 @@ impl RequestSummary {
         };
         if summary.token_gaps().is_some() && !summary.one_burst() {
             let shared = shared_gaps(&track.gaps, end.output_tokens.map_or(0, TokenCount::get));
-            summary.tpot_median = weighted_quantile(&shared, 0.5);
-            summary.itl_p99 = weighted_quantile(&shared, 0.99);
+            summary.tpot_median = weighted_quantile(&shared, 0.5, true);
+            summary.itl_p99 = weighted_quantile(&shared, 0.99, false);
         }
         summary
     }
@@ -292,6 +292,16 @@ impl RequestSummary {
             None => return None,
         };
         last.since(self.arrival.origin)
+    }
+    /// How long the watcher had it: from the origin to the end, whatever the end was.
+    #[must_use]
+    pub fn open_for(&self) -> Duration {
+        self.ended.since(self.arrival.origin).unwrap_or_default()
+    }
+    /// The silence before the end: from the last token event to the end. `None` if no token came.
+    #[must_use]
+    pub fn silence(&self) -> Option<Duration> {
+        self.ended.since(self.last_token?)
     }
     /// The longest gap between two token events. `None` with fewer than two events.
     #[must_use]
@@ -406,9 +416,9 @@ fn shared_gaps(gaps: &GapBuffer, output_tokens: u32) -> Vec<(u64, f64)> {
     shared
 }
 
-/// The smallest gap such that at least the share `q` of all tokens has it or less; for the median
-/// of an even count, the mean of the two middle ones.
-fn weighted_quantile(sorted: &[(u64, f64)], q: f64) -> Option<Duration> {
+/// The smallest gap such that at least the share `q` of all tokens has it or less. Where that share
+/// is exact and `between` is asked for, as for a median, the mean of it and the next.
+fn weighted_quantile(sorted: &[(u64, f64)], q: f64, between: bool) -> Option<Duration> {
     let total: f64 = sorted.iter().map(|g| g.1).sum();
     let mut below = 0.0;
     for (i, (gap, weight)) in sorted.iter().enumerate() {
@@ -416,7 +426,7 @@ fn weighted_quantile(sorted: &[(u64, f64)], q: f64) -> Option<Duration> {
         if below + 1e-9 >= total * q {
             let next = sorted
                 .get(i + 1)
-                .filter(|_| (below - total * q).abs() < 1e-9 && q == 0.5);
+                .filter(|_| between && (below - total * q).abs() < 1e-9);
             let value = next.map_or(*gap, |n| gap.midpoint(n.0));
             return Some(Duration::from_nanos(value));
         }

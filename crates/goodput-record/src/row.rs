@@ -14,6 +14,7 @@ use crate::{
 
 /// Which part of a load point a request belongs to. Only `measured` enters a point's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Sent to warm the server up, before any point.
@@ -30,6 +31,7 @@ pub enum Phase {
 
 /// A verdict as a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictWord {
     /// Every clause held.
@@ -64,6 +66,7 @@ pub struct RowContext<'a> {
 /// One request as a line of JSON. Instants are nanoseconds since the run's epoch; what did not
 /// happen is null.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestRow {
     /// `x-request-id` as sent: the run's id, a dash, the request's number.
     pub id: String,

@@ -1,1 +1,40 @@
-//! (being built)
+//! A passive simulation of one inference engine, and the performance formulas under it.
+//!
+//! [`Engine`] is a replica without a clock and without a socket: requests are put in with
+//! [`Engine::submit`], time is moved with [`Engine::advance`], and what happens on the way is told
+//! to an [`EngineEvents`]. It batches continuously, keeps KV blocks, preempts and reuses prefixes
+//! by the rules of vLLM v1. [`perf_model`] says how long a step takes and how much fits; a
+//! [`Profile`] holds these numbers for one model on one kind of GPU. [`drive`] runs an engine in
+//! virtual time and files the same records a measurement does.
+//!
+//! This crate never reads a clock, a file or the network, and draws no random number: the same
+//! calls give the same events, to the nanosecond, on any machine.
+//!
+//! ```
+//! use goodput_record::{Outcome, Timestamp};
+//! use goodput_sim::{Engine, EngineEvents, EngineRequest, Profile};
+//!
+//! #[derive(Default)]
+//! struct Last(Timestamp);
+//! impl EngineEvents for Last {
+//!     fn tokens(&mut self, at: Timestamp, _index: u64, _count: u32) {
+//!         self.0 = at;
+//!     }
+//!     fn ended(&mut self, _at: Timestamp, _index: u64, _outcome: Outcome) {}
+//! }
+//!
+//! let profile = Profile::builtin("laptop").unwrap();
+//! let mut engine = Engine::new(&profile);
+//! engine.submit(Timestamp::ZERO, EngineRequest::new(0, 1_000, 100)).unwrap();
+//! let mut last = Last::default();
+//! engine.advance(Timestamp::FAR_FUTURE, &mut last);
+//! assert!(last.0.seconds() > 0.3 && last.0.seconds() < 0.6);
+//! ```
+
+pub mod drive;
+mod engine;
+pub mod perf_model;
+mod profile;
+
+pub use engine::{Counters, Engine, EngineEvents, EngineRequest, Refusal};
+pub use profile::Profile;

@@ -19,6 +19,7 @@ mod interval;
 mod normal;
 mod quantile;
 mod random;
+pub mod sampler;
 mod series;
 
 pub use distribution::{Adjusted, Bar, Distribution, EXACT_SAMPLES};

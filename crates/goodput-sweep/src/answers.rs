@@ -34,7 +34,9 @@ pub fn answers(points: &[PointRow], question: Question) -> OperatingPoint {
     let run_at = by_clauses.and_then(|p| p.concurrency).map(run_at);
     OperatingPoint {
         scale_out_at_tok_s: by_clauses.map(|p| SCALE_OUT_SHARE * p.goodput_tok_s),
-        scale_out_at_req_s: by_objective.as_ref().map(|o| SCALE_OUT_SHARE * o.rate_req_s),
+        scale_out_at_req_s: by_objective
+            .as_ref()
+            .map(|o| SCALE_OUT_SHARE * o.rate_req_s),
         not_worse: by_goodput.map(|b| not_worse(curve, b)).unwrap_or_default(),
         peak_bracketed: by_goodput.is_some_and(|b| bracketed(curve, b)),
         knee: knee(&closed),
@@ -66,7 +68,10 @@ pub fn run_at(n: u32) -> [u32; 2] {
 
 /// The valid points of one mode, by rising load.
 fn by_load(points: &[PointRow], mode: Mode) -> Vec<&PointRow> {
-    let mut chosen: Vec<&PointRow> = points.iter().filter(|p| p.mode == mode && p.valid).collect();
+    let mut chosen: Vec<&PointRow> = points
+        .iter()
+        .filter(|p| p.mode == mode && p.valid)
+        .collect();
     chosen.sort_by(|a, b| a.load().total_cmp(&b.load()));
     chosen
 }
@@ -84,14 +89,24 @@ fn best<'a>(curve: &[&'a PointRow], value: impl Fn(&PointRow) -> f64) -> Option<
 
 /// The last load such that it and every smaller one hold every clause.
 fn last_that_holds<'a>(curve: &[&'a PointRow]) -> Option<&'a PointRow> {
-    curve.iter().take_while(|p| p.holds_every_clause()).last().copied()
+    curve
+        .iter()
+        .take_while(|p| p.holds_every_clause())
+        .last()
+        .copied()
 }
 
 /// The highest open-loop rate that keeps the objective with its interval's lower end, below the
 /// first rate that surely breaks it.
 fn highest_that_keeps(open: &[&PointRow], question: Question) -> Option<ByObjective> {
-    let keeps = |p: &&PointRow| p.attainment_interval.is_some_and(|i| i.low >= question.objective);
-    let breaks = |p: &&PointRow| p.attainment_interval.is_some_and(|i| i.high < question.objective);
+    let keeps = |p: &&PointRow| {
+        p.attainment_interval
+            .is_some_and(|i| i.low >= question.objective)
+    };
+    let breaks = |p: &&PointRow| {
+        p.attainment_interval
+            .is_some_and(|i| i.high < question.objective)
+    };
     let upto = open.iter().position(|p| breaks(p)).unwrap_or(open.len());
     let row = open[..upto].iter().rfind(|p| keeps(p))?;
     let gaps = f64::from(question.e2e_at_tokens.saturating_sub(1));
@@ -119,7 +134,11 @@ fn not_worse(curve: &[&PointRow], best: &PointRow) -> Vec<f64> {
         low: best.goodput_tok_s,
         high: best.goodput_tok_s,
     });
-    curve.iter().filter(|p| reaches(p, floor)).map(|p| p.load()).collect()
+    curve
+        .iter()
+        .filter(|p| reaches(p, floor))
+        .map(|p| p.load())
+        .collect()
 }
 
 /// Whether a load below and one above the best were tested.
@@ -133,7 +152,10 @@ fn bracketed(curve: &[&PointRow], best: &PointRow) -> bool {
 
 /// The largest concurrency whose median TPOT is at most twice that of one stream.
 fn knee(closed: &[&PointRow]) -> Option<u32> {
-    let alone = closed.first().filter(|p| p.concurrency == Some(1))?.tpot_p50_ms?;
+    let alone = closed
+        .first()
+        .filter(|p| p.concurrency == Some(1))?
+        .tpot_p50_ms?;
     let within = |p: &&&PointRow| p.tpot_p50_ms.is_some_and(|t| t <= 2.0 * alone);
     closed.iter().take_while(within).last()?.concurrency
 }
@@ -151,11 +173,15 @@ fn missing(
         missing.push(if open.is_empty() {
             "no rate to sell: no valid open-loop point was measured".to_owned()
         } else {
-            format!("no rate to sell: at no tested rate is the attainment surely {percent} % or more")
+            format!(
+                "no rate to sell: at no tested rate is the attainment surely {percent} % or more"
+            )
         });
     }
     if by_clauses.is_none() {
-        missing.push("no cap: already the smallest load breaks a clause, or none was measured".to_owned());
+        missing.push(
+            "no cap: already the smallest load breaks a clause, or none was measured".to_owned(),
+        );
     }
     if by_goodput.is_none() {
         missing.push("no peak: no request met the SLO at any load".to_owned());

@@ -10,6 +10,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// Everything one run found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunResult {
     /// [`SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
@@ -49,6 +50,7 @@ pub struct RunResult {
 
 /// What a result holds for. Another model, SLO or workload has another operating point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HoldsFor {
     /// The served model's id.
     pub model: String,
@@ -66,6 +68,7 @@ pub struct HoldsFor {
 
 /// An SLO, in words and numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SloFacts {
     /// Its name.
     pub name: String,
@@ -83,6 +86,7 @@ pub struct SloFacts {
 
 /// One clause of an SLO.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClauseFacts {
     /// The metric: `ttft`, `tpot`, ...
     pub metric: String,
@@ -96,6 +100,7 @@ pub struct ClauseFacts {
 
 /// A workload, in words and numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadFacts {
     /// Its name.
     pub name: String,
@@ -119,6 +124,7 @@ pub struct WorkloadFacts {
 
 /// A server, as far as it says.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerFacts {
     /// Base URL, without credentials.
     pub url: String,
@@ -134,6 +140,7 @@ pub struct ServerFacts {
 
 /// The answers of a run. Each is null where the run does not carry it, and `missing` says why.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OperatingPoint {
     /// The rate to sell: the highest tested open-loop rate at which the lower end of the
     /// attainment's interval keeps the objective.
@@ -162,6 +169,7 @@ pub struct OperatingPoint {
 
 /// The rate to sell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ByObjective {
     /// Arrivals a second.
     pub rate_req_s: f64,
@@ -187,6 +195,7 @@ pub struct ByObjective {
 
 /// The load of the largest goodput.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ByGoodput {
     /// Its row.
     pub row: PointRow,
@@ -198,6 +207,7 @@ pub struct ByGoodput {
 
 /// Something a reader should know, with what shows it and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// A short stable name: `closed-loop-queue`.
     pub name: String,
@@ -211,6 +221,7 @@ pub struct Finding {
 
 /// What the charts of one point need.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PointChart {
     /// The point.
     pub point: u32,
@@ -230,6 +241,7 @@ pub struct PointChart {
 
 /// One request of the timeline. Times are seconds since the point's first request shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestBar {
     /// When it was due.
     pub origin_s: f64,

@@ -10,7 +10,11 @@ pub fn geometric(most: u32, factor: f64) -> Vec<u32> {
         && last < most
     {
         exact = (exact * factor.max(1.01)).max(f64::from(last) + 1.0);
-        let next = if exact >= f64::from(most) { most } else { rounded(exact) };
+        let next = if exact >= f64::from(most) {
+            most
+        } else {
+            rounded(exact)
+        };
         grid.push(next.max(last + 1));
     }
     grid
@@ -31,9 +35,17 @@ fn rounded(value: f64) -> u32 {
 /// `tried` are rates with whether each kept the objective. The first rate is the caller's.
 #[must_use]
 pub fn next_rate(tried: &[(f64, bool)], step_down: f64, resolution: f64) -> Option<f64> {
-    let kept = tried.iter().filter(|t| t.1).map(|t| t.0).fold(0.0, f64::max);
+    let kept = tried
+        .iter()
+        .filter(|t| t.1)
+        .map(|t| t.0)
+        .fold(0.0, f64::max);
     let above = |t: &&(f64, bool)| !t.1 && t.0 > kept;
-    let broke = tried.iter().filter(above).map(|t| t.0).fold(f64::INFINITY, f64::min);
+    let broke = tried
+        .iter()
+        .filter(above)
+        .map(|t| t.0)
+        .fold(f64::INFINITY, f64::min);
     if kept == 0.0 {
         return broke.is_finite().then_some(broke * step_down);
     }

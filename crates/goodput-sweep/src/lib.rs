@@ -7,14 +7,18 @@
 //! Pure: which load comes next is decided from values alone.
 
 mod answers;
+mod compare;
 mod document;
+mod findings;
 mod grid;
 #[cfg(test)]
 mod tests;
 
 pub use answers::{Question, SCALE_OUT_SHARE, answers, run_at};
+pub use compare::{Compared, ComparedPoint, Comparison, Mismatch, compare, mismatches};
 pub use document::{
     ByGoodput, ByObjective, ClauseFacts, Finding, HoldsFor, OperatingPoint, PointChart, RequestBar,
     RunResult, SCHEMA_VERSION, ServerFacts, SloFacts, WorkloadFacts,
 };
+pub use findings::findings;
 pub use grid::{geometric, next_rate};

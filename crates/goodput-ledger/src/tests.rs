@@ -1,0 +1,328 @@
+use std::{ops::Range, rc::Rc, time::Duration};
+
+use goodput_record::{
+    Arrival, End, FinishReason, OpenRequest, Outcome, Phase, RequestRecord, SeriesId, Sink,
+    Timestamp, TokenCount, Vantage,
+};
+use goodput_slo::{Slo, Verdict};
+use proptest::prelude::*;
+
+use super::*;
+
+const BIN: Duration = Duration::from_millis(100);
+
+#[derive(Default)]
+struct Log(std::cell::RefCell<Vec<RequestRecord>>);
+
+impl Sink for Log {
+    fn arrived(&self, _: &Arrival) {}
+    fn ended(&self, record: RequestRecord) {
+        self.0.borrow_mut().push(record);
+    }
+}
+
+/// A request as the tests write it down; times in ms.
+#[derive(Clone, Debug)]
+struct Case {
+    origin: u64,
+    ttft: Option<u64>,
+    gaps: Vec<u64>,
+    tokens: u32,
+    outcome: Outcome,
+    ended: u64,
+}
+
+impl Case {
+    fn ok(origin: u64, ttft: u64, gaps: &[u64]) -> Self {
+        Self {
+            origin,
+            ttft: Some(ttft),
+            gaps: gaps.to_vec(),
+            tokens: u32::try_from(gaps.len() + 1).unwrap(),
+            outcome: Outcome::Ok,
+            ended: origin + ttft + gaps.iter().sum::<u64>(),
+        }
+    }
+
+    fn failed(origin: u64, outcome: Outcome, after: u64) -> Self {
+        Self {
+            origin,
+            ttft: None,
+            gaps: Vec::new(),
+            tokens: 0,
+            outcome,
+            ended: origin + after,
+        }
+    }
+
+    fn record(&self) -> RequestRecord {
+        let log = Rc::new(Log::default());
+        let arrival = Arrival {
+            id: 0,
+            origin: Timestamp::from_millis(self.origin),
+            series: SeriesId::default(),
+            vantage: Vantage::Client,
+            session: 0,
+            step: 0,
+            planned_input_tokens: 100,
+            planned_cached_tokens: 0,
+            planned_output_tokens: 200,
+        };
+        let mut open = OpenRequest::arrive(log.clone(), arrival);
+        open.sent(arrival.origin);
+        if let Some(ttft) = self.ttft {
+            let mut at = self.origin + ttft;
+            open.token_event(Timestamp::from_millis(at), 0, true);
+            for gap in &self.gaps {
+                at += gap;
+                open.token_event(Timestamp::from_millis(at), 0, true);
+            }
+        }
+        let end = End {
+            output_tokens: (self.tokens > 0).then_some(TokenCount::Usage(self.tokens)),
+            finish_reason: (self.outcome == Outcome::Ok).then_some(FinishReason::Length),
+            ..End::of(self.outcome)
+        };
+        open.end(Timestamp::from_millis(self.ended), end);
+        log.0.take().remove(0)
+    }
+}
+
+fn slo(text: &str) -> Slo {
+    Slo::from_argument(text).unwrap()
+}
+
+fn books(slo: &Slo, cases: &[Case]) -> PointBooks {
+    let mut books = PointBooks::new(std::slice::from_ref(slo), BIN);
+    for record in cases.iter().map(Case::record) {
+        books.arrived(record.summary.arrival());
+        books.post(&record.summary, &record.gaps, Phase::Measured, 1);
+    }
+    books
+}
+
+fn seconds(from: u64, to: u64) -> Range<Timestamp> {
+    Timestamp::from_millis(from * 1000)..Timestamp::from_millis(to * 1000)
+}
+
+fn facts(window: Range<Timestamp>) -> PointFacts {
+    PointFacts {
+        point: 0,
+        mode: Mode::Closed,
+        concurrency: Some(8),
+        rate_req_s: None,
+        window,
+        gpus: None,
+        in_flight_peak: None,
+        in_flight_at_end: 0,
+        sent_share: None,
+        loop_lag_p99_ns: None,
+        client_cpu_share: None,
+        server_cached_share: None,
+        invalid: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+fn row(slo_text: &str, cases: &[Case], window: Range<Timestamp>) -> PointRow {
+    books(&slo(slo_text), cases).row(&facts(window))
+}
+
+fn near(value: Option<f64>, expected: f64) {
+    let value = value.expect("a value");
+    assert!((value - expected).abs() < 0.05, "{value} is not {expected}");
+}
+
+// O-ST-02: two averages with two names.
+#[test]
+fn the_mean_of_requests_is_not_the_mean_of_gaps() {
+    let row = row(
+        "ttft=1s",
+        &[Case::ok(0, 10, &[100]), Case::ok(0, 10, &[10; 100])],
+        seconds(0, 2),
+    );
+    near(row.tpot_mean_ms, 55.0);
+    near(row.itl_mean_ms, 1100.0 / 101.0);
+}
+
+// O-ST-03: failures stay in the denominator, and in the percentile.
+#[test]
+fn failures_are_misses_and_lie_above_every_latency() {
+    let mut cases = vec![Case::ok(0, 200, &[20, 20]); 90];
+    cases.extend(vec![Case::failed(0, Outcome::TimedOut, 10_000); 10]);
+    let row = row("ttft=500ms", &cases, seconds(0, 10));
+    near(row.slo_attainment, 0.9);
+    near(row.ttft_p95_ms, 200.0);
+    assert_eq!(
+        row.ttft_p95_with_failures,
+        WithFailures {
+            ms: None,
+            over_ms: Some(10_000.0)
+        }
+    );
+    assert_eq!(row.outcomes["timed_out"], 10);
+    assert!(!row.holds_every_clause());
+}
+
+// O-ST-05: the steady window is not stretched by a straggler.
+#[test]
+fn tokens_count_by_arrival_inside_the_window() {
+    let mut cases = Vec::new();
+    for slot in 0..8_u64 {
+        let rounds = if slot == 0 { 99 } else { 100 };
+        cases.extend((0..rounds).map(|k| Case::ok(k * 1000, 10, &[9; 99])));
+    }
+    cases.push(Case::ok(99_000, 10, &vec![10; 5999]));
+    let steady = row("ttft=1s", &cases, seconds(0, 99));
+    near(Some(steady.throughput_tok_s), 800.0);
+    let whole = row("ttft=1s", &cases, seconds(0, 159));
+    near(Some(whole.throughput_tok_s), 85_900.0 / 159.0);
+}
+
+// O-ST-06 and O-ST-09: nothing that did not happen is a zero.
+#[test]
+fn without_success_every_latency_is_undefined() {
+    let none = row(
+        "ttft=500ms",
+        &vec![Case::failed(0, Outcome::Rejected, 5); 20],
+        seconds(0, 1),
+    );
+    assert_eq!(none.slo_attainment, Some(0.0));
+    assert!(none.goodput_tok_s == 0.0 && none.throughput_tok_s == 0.0);
+    assert_eq!(
+        (none.ttft_p50_ms, none.tpot_p50_ms, none.e2e_p99_ms),
+        (None, None, None)
+    );
+
+    let mut cases = vec![Case::failed(0, Outcome::Empty, 5); 510];
+    cases.extend(vec![Case::ok(0, 120, &[20]); 490]);
+    let half = row("ttft=500ms", &cases, seconds(0, 1));
+    near(half.ttft_p50_ms, 120.0);
+    assert_eq!(half.ttft_n, 490);
+    assert_eq!(half.slo_attainment, Some(0.49));
+}
+
+// O-ST-10: requests cut by the end of the window.
+#[test]
+fn what_the_end_of_the_run_cuts_off_is_neither_met_nor_missed() {
+    let mut cases: Vec<Case> = (0..100)
+        .map(|k| Case::ok(k * 400, 100, &[5; 199]))
+        .collect();
+    cases.extend((0..10_u64).map(|k| Case {
+        tokens: 300,
+        outcome: Outcome::Cancelled,
+        ended: 60_000,
+        ..Case::ok(50_000 + 100 * k, 100, &[25; 299])
+    }));
+    let row = row("ttft=500ms", &cases, seconds(0, 60));
+    near(Some(row.throughput_tok_s), 23_000.0 / 60.0);
+    near(Some(row.goodput_tok_s), 20_000.0 / 60.0);
+    assert_eq!(
+        (row.cut_by_end_of_run, row.ttft_n, row.tpot_n),
+        (10, 110, 100)
+    );
+    let slo = row.first_slo().unwrap();
+    assert_eq!((slo.met, slo.missed, slo.excused), (100, 0, 0));
+}
+
+// O-ST-11: the SLO names which of the two it judges, and both are shown.
+#[test]
+fn the_clause_says_mean_or_median() {
+    let case = [Case::ok(0, 10, &[45, 45, 45, 45, 45, 45, 45, 45, 45, 900])];
+    let mean = row("tpot=50ms", &case, seconds(0, 2));
+    let median = row("tpot_median=50ms", &case, seconds(0, 2));
+    assert_eq!(
+        (mean.slo_attainment, median.slo_attainment),
+        (Some(0.0), Some(1.0))
+    );
+    near(mean.tpot_p50_ms, 130.5);
+    near(mean.tpot_median_p50_ms, 45.0);
+    near(mean.stall_p99_ms, 900.0);
+}
+
+#[test]
+fn a_window_without_requests_says_nothing() {
+    let row = row("ttft=500ms", &[], seconds(0, 60));
+    assert_eq!((row.slo_attainment, row.attainment_interval), (None, None));
+    assert_eq!(row.first_slo().unwrap().clauses[0].share, None);
+}
+
+#[test]
+fn all_good_is_exactly_one() {
+    let row = row(
+        "ttft=500ms",
+        &vec![Case::ok(100, 100, &[20; 10]); 1000],
+        seconds(0, 1),
+    );
+    assert_eq!(row.slo_attainment, Some(1.0));
+    assert!((row.goodput_tok_s - row.throughput_tok_s).abs() < f64::EPSILON);
+}
+
+prop_compose! {
+    fn any_case()(
+        origin in 0_u64..20_000,
+        ttft in prop::option::weighted(0.9, 0_u64..1500),
+        gaps in prop::collection::vec(0_u64..120, 0..30),
+        many in 1_u32..3,
+        kind in 0_usize..3,
+    ) -> Case {
+        match ttft {
+            Some(ttft) => {
+                let case = Case::ok(origin, ttft, &gaps);
+                let outcome = [Outcome::Ok, Outcome::Ok, Outcome::Truncated][kind];
+                Case { tokens: case.tokens * many, outcome, ..case }
+            }
+            None => Case::failed(origin, [Outcome::Failed, Outcome::Rejected, Outcome::Empty][kind], 50),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn order_and_shards_change_no_figure(
+        cases in prop::collection::vec(any_case(), 1..60),
+        cut in 0_usize..60,
+    ) {
+        let slo = slo("ttft=500ms,tpot=50ms");
+        let whole = books(&slo, &cases).row(&facts(seconds(0, 20)));
+        let mut reversed = cases.clone();
+        reversed.reverse();
+        prop_assert_eq!(&books(&slo, &reversed).row(&facts(seconds(0, 20))), &whole);
+        let cut = cut.min(cases.len());
+        let mut left = books(&slo, &cases[..cut]);
+        left.merge(&books(&slo, &cases[cut..]));
+        prop_assert_eq!(&left.row(&facts(seconds(0, 20))), &whole);
+    }
+
+    #[test]
+    fn every_request_ends_in_one_place(cases in prop::collection::vec(any_case(), 0..60)) {
+        let slo = slo("ttft=500ms,tpot=50ms");
+        let row = books(&slo, &cases).row(&facts(seconds(0, 40)));
+        let counted = row.first_slo().unwrap();
+        prop_assert_eq!(row.outcomes.values().sum::<u64>(), cases.len() as u64);
+        prop_assert_eq!(counted.met + counted.missed + counted.excused, cases.len() as u64);
+        prop_assert!(row.goodput_tok_s <= row.throughput_tok_s);
+        for clause in &counted.clauses {
+            prop_assert!(clause.misses <= counted.missed);
+        }
+    }
+
+    #[test]
+    fn every_token_is_counted_once(cases in prop::collection::vec(any_case(), 0..40)) {
+        let slo = slo("ttft=500ms");
+        let books = books(&slo, &cases);
+        let row = books.row(&facts(seconds(0, 100)));
+        let tokens: u64 = cases.iter().map(|c| u64::from(c.tokens)).sum();
+        prop_assert!((row.throughput_tok_s * 100.0 - tokens as f64).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_verdict_is_what_the_slo_says(case in any_case()) {
+        let slo = slo("ttft=500ms,tpot=50ms");
+        let record = case.record();
+        let mut books = PointBooks::new(std::slice::from_ref(&slo), BIN);
+        let verdicts = books.post(&record.summary, &record.gaps, Phase::Measured, 1);
+        prop_assert_eq!(verdicts.as_slice(), &[slo.judge(&record.summary, &record.gaps)]);
+        prop_assert!(case.outcome == Outcome::Ok || verdicts[0] != Verdict::Met);
+    }
+}

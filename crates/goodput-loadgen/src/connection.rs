@@ -1,0 +1,145 @@
+//! One HTTP/1.1 connection: bytes out, bytes in, each read stamped before anything looks at it.
+
+use std::{
+    cell::RefCell,
+    future::poll_fn,
+    io,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use goodput_record::Timestamp;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+
+use crate::{clock::Clock, dial::Stream, watch::Watch};
+
+/// Bytes of one read at most. A stream's events are some hundred bytes; a burst of them is read in
+/// several goes, all stamped within microseconds.
+const READ_BYTES: usize = 16 * 1024;
+
+/// Buffers for reads, used again and again. A connection holds one only from its read until the
+/// bytes are parsed, so there are as many as reads wait at once, not as connections.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    free: RefCell<Vec<Box<[u8]>>>,
+}
+
+impl Buffers {
+    fn take(&self) -> Box<[u8]> {
+        let used = self.free.borrow_mut().pop();
+        used.unwrap_or_else(|| vec![0; READ_BYTES].into_boxed_slice())
+    }
+
+    /// Takes back the buffer of bytes that have been parsed.
+    pub(crate) fn recycle(&self, received: Received) {
+        self.free.borrow_mut().push(received.buffer);
+    }
+}
+
+/// What one read returned.
+#[derive(Debug)]
+pub(crate) struct Received {
+    buffer: Box<[u8]>,
+    len: usize,
+    /// When the read returned.
+    pub(crate) at: Timestamp,
+}
+
+impl Received {
+    /// The bytes; none at the end of the connection.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.len]
+    }
+}
+
+/// Why nothing was read.
+#[derive(Debug)]
+pub(crate) enum ReadFailure {
+    /// The connection broke.
+    Io(io::Error),
+    /// A limit struck.
+    Limit,
+}
+
+/// A connection that speaks HTTP/1.1.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: Stream,
+    /// What its set-up took, until a request has been charged with it.
+    setup: Option<Duration>,
+    used: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: Stream, setup: Duration) -> Self {
+        Self {
+            stream,
+            setup: Some(setup),
+            used: false,
+        }
+    }
+
+    /// The set-up time, once: it belongs to the first request on the connection.
+    pub(crate) fn take_setup(&mut self) -> Option<Duration> {
+        self.setup.take()
+    }
+
+    /// Whether an earlier request went over it, so that the server may be about to close it.
+    pub(crate) const fn used(&self) -> bool {
+        self.used
+    }
+
+    /// Sends a whole request.
+    pub(crate) async fn send(&mut self, request: &[u8]) -> io::Result<()> {
+        self.used = true;
+        self.stream.write_all(request).await?;
+        self.stream.flush().await
+    }
+
+    /// Reads what is there, and says when.
+    pub(crate) async fn receive(
+        &mut self,
+        clock: &Clock,
+        buffers: &Buffers,
+        watch: &mut Watch,
+    ) -> Result<Received, ReadFailure> {
+        poll_fn(|cx| {
+            let mut buffer = buffers.take();
+            match self.poll_into(cx, &mut buffer) {
+                Poll::Ready(Ok(len)) => Poll::Ready(Ok(Received {
+                    buffer,
+                    len,
+                    at: clock.now(),
+                })),
+                Poll::Ready(Err(error)) => Poll::Ready(Err(ReadFailure::Io(error))),
+                Poll::Pending => {
+                    buffers.free.borrow_mut().push(buffer);
+                    watch.poll(cx, clock).map(|()| Err(ReadFailure::Limit))
+                }
+            }
+        })
+        .await
+    }
+
+    fn poll_into(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut into = ReadBuf::new(buffer);
+        Pin::new(&mut self.stream)
+            .poll_read(cx, &mut into)
+            .map_ok(|()| into.filled().len())
+    }
+
+    /// Whether an idle connection still stands: nothing has come, not even its end.
+    pub(crate) fn quiet(&mut self) -> bool {
+        let mut byte = [0_u8; 1];
+        let mut cx = Context::from_waker(Waker::noop());
+        self.poll_into(&mut cx, &mut byte).is_pending()
+    }
+
+    /// Says goodbye without waiting for an answer.
+    pub(crate) fn close(mut self) {
+        let mut cx = Context::from_waker(Waker::noop());
+        // The socket closes when it is dropped, whatever becomes of TLS's own goodbye.
+        let _ = Pin::new(&mut self.stream).poll_shutdown(&mut cx);
+    }
+}

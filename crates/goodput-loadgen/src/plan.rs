@@ -1,0 +1,100 @@
+//! What one load point is to be.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use goodput_workload::Load;
+
+/// How long the load runs before the window opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settle {
+    /// Not at all: the first request is measured.
+    None,
+    /// For this long.
+    Fixed(Duration),
+    /// Closed loop: until the first request of every user has ended, but no longer than this. The
+    /// first wave starts together and measures the herd, not the server.
+    FirstWave {
+        /// The longest wait.
+        at_most: Duration,
+    },
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// Requests whose origin lies in a span of this length.
+    Duration(Duration),
+    /// This many requests.
+    Requests(NonZeroU32),
+}
+
+/// One load point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PointPlan {
+    /// Number within the run.
+    pub point: u32,
+    /// The load: the one the workload was made with.
+    pub load: Load,
+    /// Whether all of it only warms the server up: every record says so.
+    pub warm_up: bool,
+    /// Load before the window.
+    pub settle: Settle,
+    /// What is measured.
+    pub window: Window,
+    /// Whether load is kept up after the window has closed, until the last measured request has
+    /// ended; else a counted window sends exactly its count.
+    pub hold_load: bool,
+    /// How long measured requests may take after the window has closed; then they are cancelled.
+    pub drain: Duration,
+    /// The same after an interrupt.
+    pub grace: Duration,
+    /// How many requests may be in flight before the point is given up as saturated.
+    /// No arrival is ever skipped: the point ends instead, before memory or descriptors run out.
+    pub most_in_flight: u32,
+    /// The timer of the arrivals spins this long before each of them; see [`crate::Timer::new`].
+    pub busy_tail: Duration,
+    /// A 99th percentile of the send lag, or of the load thread's own lag, above this makes the
+    /// point invalid.
+    pub lag_bound: Duration,
+    /// This many requests that fail in a row end the point: a server that is gone is not measured,
+    /// it is hammered.
+    pub failures_in_a_row: u32,
+}
+
+impl PointPlan {
+    /// A point measured over `window` with the defaults: settled by its first wave (an open loop:
+    /// two seconds), load kept up while a timed window drains for at most two minutes.
+    #[must_use]
+    pub fn new(point: u32, load: Load, window: Window) -> Self {
+        let settle = match load {
+            Load::Closed(_) => Settle::FirstWave {
+                at_most: Duration::from_secs(10),
+            },
+            Load::Open { .. } => Settle::Fixed(Duration::from_secs(2)),
+        };
+        Self {
+            point,
+            load,
+            warm_up: false,
+            settle,
+            window,
+            hold_load: matches!(window, Window::Duration(_)),
+            drain: Duration::from_secs(120),
+            grace: Duration::from_secs(5),
+            most_in_flight: 100_000,
+            busy_tail: Duration::ZERO,
+            lag_bound: Duration::from_millis(10),
+            failures_in_a_row: 100,
+        }
+    }
+
+    /// Exactly `requests` requests that only warm the server up.
+    #[must_use]
+    pub fn warm_up(load: Load, requests: NonZeroU32) -> Self {
+        Self {
+            warm_up: true,
+            settle: Settle::None,
+            ..Self::new(0, load, Window::Requests(requests))
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What a load point says of itself, beside its records.
+
+use std::{ops::Range, time::Duration};
+
+use goodput_record::{Timestamp, nanos};
+use goodput_stats::Distribution;
+use goodput_workload::Load;
+
+use crate::{client::Traffic, course::WindowRule, plan::PointPlan};
+
+/// Above this share of one core the load thread is too busy to be believed.
+const CPU_SHARE_MAX: f64 = 0.9;
+/// Configured and observed peak of requests in flight may differ by this share.
+const PEAK_TOLERANCE: f64 = 0.02;
+
+/// Why a point's figures are not to be trusted.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Invalid {
+    /// A closed loop never reached its number of users.
+    Peak {
+        /// Users asked for.
+        configured: u32,
+        /// The most requests seen in flight.
+        observed: u32,
+    },
+    /// Requests were sent too late.
+    SendLag {
+        /// 99th percentile of the lag.
+        p99: Duration,
+        /// What is allowed.
+        bound: Duration,
+    },
+    /// The load thread itself was late.
+    LoopLag {
+        /// 99th percentile of the lag.
+        p99: Duration,
+        /// What is allowed.
+        bound: Duration,
+    },
+    /// The load thread's core was full.
+    Cpu {
+        /// Share of one core.
+        share: f64,
+    },
+    /// Requests could not be sent for a reason on this machine.
+    NotSent {
+        /// How many.
+        requests: u64,
+    },
+    /// The point was given up: too many requests were in flight.
+    Saturated {
+        /// How many are allowed.
+        most: u32,
+    },
+    /// Every one of the last requests failed.
+    Failing {
+        /// How many in a row.
+        requests: u32,
+        /// What the last one said.
+        error: String,
+    },
+}
+
+impl std::fmt::Display for Invalid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ms = |d: &Duration| goodput_record::millis(*d);
+        match self {
+            Self::Peak {
+                configured,
+                observed,
+            } => write!(
+                f,
+                "{observed} requests were in flight at most, {configured} were asked for: the load was not the one named"
+            ),
+            Self::SendLag { p99, bound } => write!(
+                f,
+                "sends were late by {:.1} ms (p99; {:.0} ms allowed): this machine cannot send at that rate",
+                ms(p99),
+                ms(bound)
+            ),
+            Self::LoopLag { p99, bound } => write!(
+                f,
+                "the load thread was late by {:.1} ms (p99; {:.0} ms allowed): give it a core of its own",
+                ms(p99),
+                ms(bound)
+            ),
+            Self::Cpu { share } => write!(
+                f,
+                "goodput used {:.0} % of a core: it measured itself",
+                share * 100.0
+            ),
+            Self::NotSent { requests } => write!(
+                f,
+                "{requests} requests could not be sent from this machine: not the server's doing"
+            ),
+            Self::Saturated { most } => write!(
+                f,
+                "more than {most} requests were in flight: far beyond what the server can serve, given up"
+            ),
+            Self::Failing { requests, error } => {
+                write!(
+                    f,
+                    "{requests} requests failed in a row, given up; the last: {error}"
+                )
+            }
+        }
+    }
+}
+
+/// What a load point says of itself, beside its records.
+#[derive(Clone, Debug)]
+pub struct PointReport {
+    /// Origins of the measured requests lie in here; throughput is counted over it.
+    pub window: Range<Timestamp>,
+    /// How the end of the window was found.
+    pub window_rule: WindowRule,
+    /// The whole point, from its first due request to its last end.
+    pub span: Range<Timestamp>,
+    /// How late the load thread turned to each measured request, in ns after its origin;
+    /// connecting, where it was needed, comes after and is in the record.
+    pub send_lag: Distribution,
+    /// How late a tick every 10 ms was, in ns: the load thread's own lag.
+    pub loop_lag: Distribution,
+    /// The most requests in flight at once.
+    pub peak_in_flight: u32,
+    /// CPU time of this process over wall time, all its threads; 1 is one core.
+    pub cpu_share: f64,
+    /// What the connections carried.
+    pub traffic: Traffic,
+    /// Requests that were due inside the window.
+    pub arrivals_due: u64,
+    /// Of these, requests of which a byte was sent.
+    pub arrivals_sent: u64,
+    /// Requests of any part that could not be sent for a reason on this machine.
+    pub not_sent: u64,
+    /// Measured requests that were in flight when the window closed. They are measured on.
+    pub in_flight_at_end: u32,
+    /// Of these, requests that were cancelled at the limit of the drain.
+    pub cut_at_drain: u32,
+    /// Whether it was asked to stop before its end.
+    pub interrupted: bool,
+    /// Why its figures are not to be trusted; empty if they are.
+    pub invalid: Vec<Invalid>,
+}
+
+impl PointReport {
+    /// Length of the window; `None` if it never opened or has none, so that no rate exists.
+    #[must_use]
+    pub fn window_span(&self) -> Option<Duration> {
+        let span = self.window.end.since(self.window.start)?;
+        (!span.is_zero()).then_some(span)
+    }
+
+    /// Whether its figures may be trusted.
+    #[must_use]
+    pub fn valid(&self) -> bool {
+        self.invalid.is_empty()
+    }
+
+    /// Looks for what makes the figures doubtful. `given_up` is known from the run itself.
+    pub(crate) fn examine(&mut self, plan: &PointPlan, given_up: Option<Invalid>) {
+        let bound = plan.lag_bound;
+        let late = |lag: &Distribution| {
+            let p99 = goodput_record::span_of(lag.quantile(0.99)? / 1e9);
+            (nanos(p99) > nanos(bound)).then_some(p99)
+        };
+        let mut found = Vec::new();
+        if let Load::Closed(users) = plan.load {
+            // With fewer requests than users the number can never be reached.
+            let reachable = self.arrivals_due >= u64::from(users.get());
+            let short = f64::from(users.get()) * (1.0 - PEAK_TOLERANCE);
+            if reachable && f64::from(self.peak_in_flight) < short && !self.interrupted {
+                found.push(Invalid::Peak {
+                    configured: users.get(),
+                    observed: self.peak_in_flight,
+                });
+            }
+        }
+        found.extend(late(&self.send_lag).map(|p99| Invalid::SendLag { p99, bound }));
+        found.extend(late(&self.loop_lag).map(|p99| Invalid::LoopLag { p99, bound }));
+        if self.cpu_share > CPU_SHARE_MAX {
+            found.push(Invalid::Cpu {
+                share: self.cpu_share,
+            });
+        }
+        if self.not_sent > 0 {
+            found.push(Invalid::NotSent {
+                requests: self.not_sent,
+            });
+        }
+        found.extend(given_up);
+        self.invalid = found;
+    }
+}

@@ -1,0 +1,484 @@
+//! One load point: the workload's requests sent when they are due, each ended as a record.
+
+use std::{
+    cell::{Cell, RefCell},
+    cmp::Reverse,
+    collections::BinaryHeap,
+    rc::Rc,
+    time::Duration,
+};
+
+use goodput_record::{
+    Arrival, GapBuffer, OpenRequest, Phase, Series, SeriesId, Timestamp, Vantage,
+};
+use goodput_workload::{Load, PlannedRequest, Workload};
+use tokio::{sync::Notify, task::JoinSet};
+
+use crate::{
+    client::Client,
+    clock::process_cpu_ns,
+    course::Course,
+    descriptors::{make_room, sockets_possible},
+    error::LoadError,
+    exchange::{Exchange, Wire},
+    plan::{PointPlan, Window},
+    report::PointReport,
+    slip::{Desk, Ended, Slip},
+    stop::{Stop, Wish},
+    tally::Tally,
+    timer::Timer,
+};
+
+/// Requests are written this long before they are due, so that writing a long prompt delays no
+/// send.
+const LOOKAHEAD: Duration = Duration::from_millis(25);
+/// From the end of the preparation to the first request.
+const LEAD: Duration = Duration::from_millis(2);
+/// Distance of the ticks whose lateness is the load thread's own lag.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Who hears of a load point's requests, on the load thread.
+pub trait Observer {
+    /// A request was due.
+    fn arrived(&self, arrival: &Arrival, phase: Phase);
+    /// A request has ended. Called after the next ones are on their way.
+    fn ended(&self, ended: Ended);
+    /// An empty buffer for a request's gaps; an observer may hand out used ones.
+    fn gap_buffer(&self) -> GapBuffer {
+        GapBuffer::default()
+    }
+}
+
+/// Who writes the body of a planned request.
+pub trait Compose {
+    /// The body. `replies` are the served answers of the session's earlier steps, by step; `None`
+    /// where there was none.
+    fn body(&self, request: &PlannedRequest, replies: &[Option<String>]) -> Vec<u8>;
+    /// Whether it makes use of `replies`; else the answers' text is not kept for it.
+    fn wants_replies(&self) -> bool {
+        false
+    }
+}
+
+/// A request that waits for its due time.
+struct Ready {
+    due: Timestamp,
+    order: u64,
+    planned: PlannedRequest,
+    wire: Wire,
+    id: u64,
+}
+
+impl PartialEq for Ready {
+    fn eq(&self, other: &Self) -> bool {
+        (self.due, self.order) == (other.due, other.order)
+    }
+}
+impl Eq for Ready {}
+impl PartialOrd for Ready {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Ready {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.due, self.order).cmp(&(other.due, other.order))
+    }
+}
+
+/// A load point under way.
+struct Run<O> {
+    client: Rc<Client>,
+    compose: Rc<dyn Compose>,
+    observer: Rc<O>,
+    plan: PointPlan,
+    users: Option<u32>,
+    /// The workload counts from here.
+    start: Cell<Timestamp>,
+    workload: RefCell<Workload>,
+    course: RefCell<Course>,
+    ready: RefCell<BinaryHeap<Reverse<Ready>>>,
+    orders: Cell<u64>,
+    flights: RefCell<JoinSet<()>>,
+    conversations: RefCell<crate::conversation::Conversations>,
+    tally: RefCell<Tally>,
+    /// Ended requests the observer has not heard of yet.
+    finished: RefCell<Vec<Ended>>,
+    changed: Notify,
+}
+
+/// Drives one load point to its end. Must run inside a [`tokio::runtime::LocalRuntime`] or a
+/// [`tokio::task::LocalSet`].
+///
+/// Whatever happens to a request is a record; an error means that the point could not begin.
+pub async fn run_point<O: Observer + 'static>(
+    client: &Rc<Client>,
+    compose: &Rc<dyn Compose>,
+    workload: Workload,
+    plan: &PointPlan,
+    observer: &Rc<O>,
+    stop: &Stop,
+) -> Result<PointReport, LoadError> {
+    let users = match plan.load {
+        Load::Closed(users) => Some(users.get()),
+        Load::Open { .. } => None,
+    };
+    let sockets = users.map_or(
+        u64::from(plan.most_in_flight).min(sockets_possible()),
+        u64::from,
+    );
+    make_room(sockets)?;
+    let traffic = client.traffic();
+    if let Some(users) = users {
+        let requests = match plan.window {
+            Window::Requests(n) => n.get(),
+            Window::Duration(_) => u32::MAX,
+        };
+        client.open_connections(users.min(requests) as usize).await;
+    }
+    let clock = *client.clock();
+    let mut timer = Timer::new(clock, plan.busy_tail).map_err(LoadError::Timer)?;
+    let run = Rc::new(Run {
+        client: Rc::clone(client),
+        compose: Rc::clone(compose),
+        observer: Rc::clone(observer),
+        plan: plan.clone(),
+        users,
+        start: Cell::new(Timestamp::ZERO),
+        workload: RefCell::new(workload),
+        course: RefCell::new(Course::new(plan, users, Timestamp::ZERO)),
+        ready: RefCell::default(),
+        orders: Cell::new(0),
+        flights: RefCell::default(),
+        conversations: RefCell::default(),
+        tally: RefCell::default(),
+        finished: RefCell::default(),
+        changed: Notify::new(),
+    });
+    run.begin();
+    let cpu = process_cpu_ns();
+    let loop_lag = Rc::new(RefCell::default());
+    let ticks = tokio::task::spawn_local(watch_loop(
+        Timer::new(clock, Duration::ZERO).map_err(LoadError::Timer)?,
+        clock,
+        Rc::clone(&loop_lag),
+    ));
+    let went = run.drive(&mut timer, stop).await;
+    run.cancel().await;
+    ticks.abort();
+    went.map_err(LoadError::Timer)?;
+    let wall = clock.now().since(run.start.get()).unwrap_or_default();
+    let cpu = Duration::from_nanos(process_cpu_ns().saturating_sub(cpu));
+    let report = run.report(
+        loop_lag.take(),
+        cpu.as_secs_f64() / wall.as_secs_f64().max(1e-9),
+        client.traffic().since(traffic),
+    );
+    client.close_idle();
+    Ok(report)
+}
+
+/// Records how late a regular tick is.
+async fn watch_loop(
+    mut timer: Timer,
+    clock: crate::clock::Clock,
+    lag: Rc<RefCell<goodput_stats::Distribution>>,
+) {
+    let mut due = clock.now();
+    loop {
+        due = due.after(TICK);
+        let Ok(woken) = timer.until(due).await else {
+            return;
+        };
+        let late = woken.since(due).unwrap_or_default();
+        lag.borrow_mut().record(goodput_record::nanos(late));
+        if late > TICK {
+            // Ticks that were missed altogether would all say the same.
+            due = woken;
+        }
+    }
+}
+
+impl<O: Observer + 'static> Run<O> {
+    /// Writes the first requests, then starts the point's time.
+    fn begin(self: &Rc<Self>) {
+        self.fetch(Timestamp::ZERO.after(LOOKAHEAD));
+        let start = self.client.clock().now().after(LEAD);
+        self.start.set(start);
+        self.course
+            .replace(Course::new(&self.plan, self.users, start));
+        let mut ready = self.ready.borrow_mut();
+        let shifted: Vec<_> = ready.drain().map(|Reverse(r)| r).collect();
+        ready.extend(shifted.into_iter().map(|r| {
+            let due = start.after(Duration::from_nanos(r.due.nanos()));
+            Reverse(Ready { due, ..r })
+        }));
+    }
+
+    /// The loop: send what is due, tell what has ended, wait for the next.
+    async fn drive(self: &Rc<Self>, timer: &mut Timer, stop: &Stop) -> std::io::Result<()> {
+        loop {
+            self.dispatch();
+            self.tell();
+            let now = self.client.clock().now();
+            if self.is_over(now, stop) {
+                return Ok(());
+            }
+            let next_wish = match stop.wish() {
+                Wish::Run => Wish::Drain,
+                Wish::Drain | Wish::Leave => Wish::Leave,
+            };
+            let wake = self.next_wake();
+            tokio::select! {
+                biased;
+                () = self.changed.notified() => {}
+                woken = timer.until(wake) => { woken?; }
+                () = stop.reached(next_wish) => {}
+            }
+        }
+    }
+
+    fn is_over(&self, now: Timestamp, stop: &Stop) -> bool {
+        let mut course = self.course.borrow_mut();
+        course.tick(now);
+        match stop.wish() {
+            Wish::Run => {}
+            Wish::Drain if course.interrupted() => {}
+            Wish::Drain => course.interrupt(now),
+            Wish::Leave => {
+                course.interrupt(now);
+                return true;
+            }
+        }
+        let mut tally = self.tally.borrow_mut();
+        if tally.gives_up(&self.plan) {
+            course.give_up(now);
+        }
+        if self.ready.borrow().is_empty() && self.workload.borrow().next_due().is_none() {
+            course.exhausted(now);
+        }
+        course.over()
+    }
+
+    fn next_wake(&self) -> Timestamp {
+        let change = self.course.borrow().next_change();
+        if !self.course.borrow().sending() {
+            return change;
+        }
+        let ready = self.ready.borrow().peek().map(|Reverse(r)| r.due);
+        let planned = self.workload.borrow().next_due().map(|due| {
+            let due = self.absolute(due).nanos();
+            Timestamp::from_nanos(due.saturating_sub(goodput_record::nanos(LOOKAHEAD)))
+        });
+        [ready, planned]
+            .into_iter()
+            .flatten()
+            .fold(change, Timestamp::min)
+    }
+
+    fn absolute(&self, due: Timestamp) -> Timestamp {
+        self.start.get().after(Duration::from_nanos(due.nanos()))
+    }
+
+    fn relative(&self, at: Timestamp) -> Timestamp {
+        let since = at.since(self.start.get()).unwrap_or_default();
+        Timestamp::ZERO.after(since)
+    }
+
+    /// Sends all that is due, and writes what will be due soon.
+    fn dispatch(self: &Rc<Self>) {
+        let now = self.client.clock().now();
+        if self.course.borrow().sending() {
+            // What is due already goes out before anything is written for later.
+            self.fetch(self.relative(now));
+            self.launch_due();
+            self.fetch(self.relative(now.after(LOOKAHEAD)));
+        }
+        self.launch_due();
+        let mut flights = self.flights.borrow_mut();
+        while flights.try_join_next().is_some() {}
+    }
+
+    /// Takes what is due by `until` (in the workload's time) and writes it.
+    fn fetch(&self, until: Timestamp) {
+        loop {
+            let taken = self.workload.borrow_mut().take(until);
+            let Some(planned) = taken else {
+                return;
+            };
+            let id = self.client.number();
+            let body = {
+                let conversations = self.conversations.borrow();
+                self.compose
+                    .body(&planned, conversations.replies(planned.session))
+            };
+            let wire = Wire {
+                body,
+                id: format!("{}-{id}", self.client.run()),
+            };
+            let order = self.orders.replace(self.orders.get() + 1);
+            let due = self.absolute(planned.due);
+            self.ready.borrow_mut().push(Reverse(Ready {
+                due,
+                order,
+                planned,
+                wire,
+                id,
+            }));
+        }
+    }
+
+    fn launch_due(self: &Rc<Self>) {
+        let now = self.client.clock().now();
+        loop {
+            let mut ready = self.ready.borrow_mut();
+            if ready.peek().is_none_or(|Reverse(r)| r.due > now) {
+                return;
+            }
+            let Some(Reverse(next)) = ready.pop() else {
+                return;
+            };
+            drop(ready);
+            self.launch(next);
+        }
+    }
+
+    /// Posts the arrival and sets the request off.
+    fn launch(self: &Rc<Self>, ready: Ready) {
+        let planned = ready.planned;
+        let first_of_user =
+            planned.step == 0 && self.users.is_some_and(|users| planned.session < users);
+        let Some(phase) = self.course.borrow_mut().arrive(ready.due, first_of_user) else {
+            return;
+        };
+        let desk: Rc<dyn Desk> = Rc::clone(self) as Rc<dyn Desk>;
+        let slip = Slip::new(desk, phase);
+        let arrival = Arrival {
+            id: ready.id,
+            origin: ready.due,
+            series: self.series(&planned),
+            vantage: Vantage::Client,
+            session: planned.session,
+            step: planned.step,
+            planned_input_tokens: planned.input_tokens,
+            planned_cached_tokens: planned.cached_tokens,
+            planned_output_tokens: planned.output_tokens,
+        };
+        self.observer.arrived(&arrival, self.label(phase));
+        self.tally.borrow_mut().arrived(phase);
+        let open = OpenRequest::arrive(Rc::clone(&slip), arrival);
+        let last = planned.step + 1 >= planned.steps;
+        let replied = !last && self.compose.wants_replies();
+        let keep = self.client.target().keep_text || replied;
+        let exchange = Exchange::new(Rc::clone(&self.client), slip, open, keep);
+        let run = Rc::clone(self);
+        self.flights.borrow_mut().spawn_local(async move {
+            let text = exchange.run(ready.wire).await;
+            run.conversations
+                .borrow_mut()
+                .remember(planned.session, planned.step, last, text);
+            run.dispatch();
+        });
+    }
+
+    fn series(&self, planned: &PlannedRequest) -> SeriesId {
+        let name = |of: &Option<std::sync::Arc<str>>| of.as_deref().unwrap_or_default().to_owned();
+        self.client.series().borrow_mut().intern(&Series {
+            tenant: name(&planned.tenant),
+            class: name(&planned.class),
+            model: self.client.target().model.clone(),
+            ..Series::default()
+        })
+    }
+
+    fn label(&self, phase: Phase) -> Phase {
+        if self.plan.warm_up {
+            Phase::Warmup
+        } else {
+            phase
+        }
+    }
+
+    /// Tells the observer of what has ended.
+    fn tell(&self) {
+        let finished = std::mem::take(&mut *self.finished.borrow_mut());
+        for ended in finished {
+            self.observer.ended(ended);
+        }
+    }
+
+    /// Ends what is still in flight, as records.
+    async fn cancel(self: &Rc<Self>) {
+        self.tally.borrow_mut().cutting = true;
+        let mut flights = std::mem::take(&mut *self.flights.borrow_mut());
+        flights.shutdown().await;
+        self.tell();
+    }
+
+    fn report(
+        &self,
+        loop_lag: goodput_stats::Distribution,
+        cpu_share: f64,
+        traffic: crate::client::Traffic,
+    ) -> PointReport {
+        let course = self.course.borrow();
+        let mut tally = self.tally.take();
+        let (window, window_rule) = course.window();
+        let start = self.start.get();
+        let mut report = PointReport {
+            window,
+            window_rule,
+            span: start..tally.last_end.max(start),
+            send_lag: std::mem::take(&mut tally.send_lag),
+            loop_lag,
+            peak_in_flight: tally.peak_in_flight,
+            cpu_share,
+            traffic,
+            arrivals_due: tally.due,
+            arrivals_sent: tally.sent,
+            not_sent: tally.not_sent,
+            in_flight_at_end: course.in_flight_at_end(),
+            cut_at_drain: tally.cut,
+            interrupted: course.interrupted(),
+            invalid: Vec::new(),
+        };
+        report.examine(&self.plan, tally.given_up);
+        report
+    }
+}
+
+impl<O: Observer + 'static> Desk for Run<O> {
+    fn arrived(&self, _: &Arrival) {}
+
+    fn in_flight(&self) {
+        self.tally.borrow_mut().in_flight();
+    }
+
+    fn ended(&self, record: goodput_record::RequestRecord, phase: Phase, note: crate::slip::Note) {
+        let summary = &record.summary;
+        let (at, session) = (summary.ended(), summary.arrival().session);
+        self.tally.borrow_mut().ended(summary, phase, &note);
+        self.course.borrow_mut().end(phase, at);
+        {
+            let mut workload = self.workload.borrow_mut();
+            let at = self.relative(at);
+            if summary.outcome() == goodput_record::Outcome::Ok {
+                workload.ended(session, at);
+            } else {
+                // A conversation does not go on after an answer that never came.
+                workload.abandoned(session, at);
+            }
+        }
+        self.finished.borrow_mut().push(Ended {
+            record,
+            phase: self.label(phase),
+            text: note.text.filter(|_| self.client.target().keep_text),
+            error: note.error,
+        });
+        self.changed.notify_one();
+    }
+
+    fn gap_buffer(&self) -> GapBuffer {
+        self.observer.gap_buffer()
+    }
+}

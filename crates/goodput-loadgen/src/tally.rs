@@ -1,0 +1,77 @@
+//! Counts of one load point that are no records.
+
+use goodput_record::{Outcome, Phase, RequestSummary, Timestamp, nanos};
+use goodput_stats::Distribution;
+
+use crate::{plan::PointPlan, report::Invalid, slip::Note};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) send_lag: Distribution,
+    pub(crate) peak_in_flight: u32,
+    /// Measured requests that were due.
+    pub(crate) due: u64,
+    /// Of these, requests of which a byte was sent.
+    pub(crate) sent: u64,
+    pub(crate) not_sent: u64,
+    /// Measured requests that were cancelled.
+    pub(crate) cut: u32,
+    /// What is still in flight is being cancelled.
+    pub(crate) cutting: bool,
+    pub(crate) last_end: Timestamp,
+    pub(crate) given_up: Option<Invalid>,
+    open: u32,
+    flying: u32,
+    failed_in_a_row: u32,
+    last_error: String,
+}
+
+impl Tally {
+    pub(crate) fn arrived(&mut self, phase: Phase) {
+        self.open += 1;
+        self.due += u64::from(phase == Phase::Measured);
+    }
+
+    pub(crate) fn in_flight(&mut self) {
+        self.flying += 1;
+        self.peak_in_flight = self.peak_in_flight.max(self.flying);
+    }
+
+    pub(crate) fn ended(&mut self, summary: &RequestSummary, phase: Phase, note: &Note) {
+        self.open = self.open.saturating_sub(1);
+        self.flying -= u32::from(note.in_flight);
+        self.last_end = self.last_end.max(summary.ended());
+        self.not_sent += u64::from(note.ours);
+        if phase == Phase::Measured {
+            self.sent += u64::from(summary.sent().is_some());
+            self.cut += u32::from(self.cutting);
+            let begun = note.begun.unwrap_or_else(|| summary.ended());
+            let lag = begun.since(summary.origin()).unwrap_or_default();
+            self.send_lag.record(nanos(lag));
+        }
+        if matches!(summary.outcome(), Outcome::Failed | Outcome::NotAStream) {
+            self.failed_in_a_row += 1;
+            self.last_error = note.error.clone().unwrap_or_default();
+        } else {
+            self.failed_in_a_row = 0;
+        }
+    }
+
+    /// Whether the load cannot be carried further.
+    pub(crate) fn gives_up(&mut self, plan: &PointPlan) -> bool {
+        if self.given_up.is_none() {
+            if self.open > plan.most_in_flight {
+                self.given_up = Some(Invalid::Saturated {
+                    most: plan.most_in_flight,
+                });
+            } else if self.failed_in_a_row >= plan.failures_in_a_row {
+                self.given_up = Some(Invalid::Failing {
+                    requests: self.failed_in_a_row,
+                    error: self.last_error.clone(),
+                });
+            }
+        }
+        self.given_up.is_some()
+    }
+}

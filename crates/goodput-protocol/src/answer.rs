@@ -1,0 +1,420 @@
+//! The state of one answer while its chunks come in.
+
+use goodput_record::{FinishReason, Outcome, Timestamp, TokenCount};
+
+use crate::{
+    chunk::{self, Choice, Chunk, Finish, Text, Usage},
+    end::StreamEnd,
+    measure::{Flow, Measure},
+    sse::Event,
+    stream::{Channel, EndOfBody, StreamEvents, StreamOptions},
+    timings::EngineTimings,
+};
+
+/// More choices than this are not told apart.
+const MAX_CHOICES: usize = 1024;
+/// How much of a bad event its message shows.
+const EXCERPT_BYTES: usize = 160;
+
+/// What is known of one choice.
+#[derive(Clone, Copy, Debug, Default)]
+struct ChoiceState {
+    flows: [Flow; Channel::COUNT],
+    usage: Usage,
+    /// The running usage at the last token event.
+    told: u32,
+    /// A token event came without a running usage: gaps can no longer be told apart.
+    untold: bool,
+    finished: bool,
+}
+
+/// One answer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answer {
+    choices: Vec<ChoiceState>,
+    /// Usage over all choices, from a chunk without any.
+    total: Option<Usage>,
+    events: u32,
+    chunks: u32,
+    token_events: u32,
+    done: bool,
+    finish: Option<FinishReason>,
+    server_error: Option<String>,
+    bad_chunk: Option<String>,
+    measure: Measure,
+    model: Option<String>,
+    timings: Option<EngineTimings>,
+    scratch: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn reset(&mut self) {
+        let (mut choices, mut scratch) = (
+            std::mem::take(&mut self.choices),
+            std::mem::take(&mut self.scratch),
+        );
+        choices.clear();
+        scratch.clear();
+        *self = Self {
+            choices,
+            scratch,
+            ..Self::default()
+        };
+    }
+
+    pub(crate) const fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Takes one event of the stream.
+    pub(crate) fn on_event(
+        &mut self,
+        at: Timestamp,
+        event: Event<'_>,
+        options: &StreamOptions,
+        out: &mut impl StreamEvents,
+    ) {
+        self.events = self.events.saturating_add(1);
+        let data = event.data.trim_ascii();
+        if self.done || data.is_empty() || data == b"null" {
+            return;
+        }
+        if data == b"[DONE]" {
+            self.done = true;
+            return;
+        }
+        if event.named_error {
+            let message = chunk::error_message(data).unwrap_or_else(|| excerpt(data));
+            self.server_error.get_or_insert(message);
+            return;
+        }
+        // The first chunk goes the long way, which also reads the model's name.
+        let scanned = if self.chunks == 0 {
+            None
+        } else {
+            chunk::scan(data)
+        };
+        match scanned.map_or_else(|| chunk::parse(data), Ok) {
+            Ok(chunk) => self.on_chunk(at, &chunk, options, out),
+            Err(_) if event.flushed => {}
+            Err(reason) => {
+                let message = format!("{reason}, in the event {}", excerpt(data));
+                self.bad_chunk.get_or_insert(message);
+            }
+        }
+    }
+
+    /// Books a line above the cap: the answer is over.
+    pub(crate) fn too_long(&mut self, max_bytes: usize) {
+        self.bad_chunk.get_or_insert_with(|| {
+            format!("a line of the stream is longer than {max_bytes} bytes")
+        });
+    }
+
+    fn on_chunk(
+        &mut self,
+        at: Timestamp,
+        chunk: &Chunk<'_>,
+        options: &StreamOptions,
+        out: &mut impl StreamEvents,
+    ) {
+        self.chunks = self.chunks.saturating_add(1);
+        if let Some(message) = &chunk.error {
+            self.server_error.get_or_insert_with(|| message.clone());
+        }
+        if let Some(model) = &chunk.model {
+            self.model.get_or_insert_with(|| model.clone());
+        }
+        self.timings = chunk.timings.or(self.timings);
+        let (mut token, mut answer) = (false, false);
+        for choice in chunk.choices() {
+            let seen = self.on_choice(choice, options.text, out);
+            token |= seen.token;
+            answer |= seen.answer;
+        }
+        let tokens = self.on_usage(chunk, token);
+        if token {
+            self.token_events = self.token_events.saturating_add(1);
+            out.token_event(at, tokens, answer);
+        }
+    }
+
+    /// Books the chunk's usage. The tokens its token event carries, where a running usage tells;
+    /// otherwise 0.
+    fn on_usage(&mut self, chunk: &Chunk<'_>, token: bool) -> u32 {
+        let Some(choice) = &chunk.choice else {
+            if let Some(usage) = chunk.usage {
+                self.total = Some(usage.over(self.total.unwrap_or_default()));
+            }
+            return 0;
+        };
+        if !chunk.more_choices.is_empty() {
+            // Several choices in one chunk share its usage: it is a total.
+            if let Some(usage) = chunk.usage {
+                self.total = Some(usage.over(self.total.unwrap_or_default()));
+            }
+            for choice in chunk.choices() {
+                self.state(choice.index).untold |= token;
+            }
+            return 0;
+        }
+        let state = self.state(choice.index);
+        let Some(usage) = chunk.usage else {
+            state.untold |= token;
+            return 0;
+        };
+        state.usage = usage.over(state.usage);
+        let mut tokens = 0;
+        if token {
+            let running = usage.output.unwrap_or_default();
+            if !state.untold {
+                tokens = running.saturating_sub(state.told);
+            }
+            state.told = running;
+        }
+        self.total = None;
+        tokens
+    }
+
+    fn state(&mut self, index: u32) -> &mut ChoiceState {
+        let index = usize::try_from(index)
+            .unwrap_or(MAX_CHOICES)
+            .min(MAX_CHOICES - 1);
+        if index >= self.choices.len() {
+            self.choices.resize(index + 1, ChoiceState::default());
+        }
+        &mut self.choices[index]
+    }
+
+    fn on_choice(
+        &mut self,
+        choice: &Choice<'_>,
+        keep_text: bool,
+        out: &mut impl StreamEvents,
+    ) -> Seen {
+        if let Some(finish) = choice.finish {
+            self.state(choice.index).finished = true;
+            match finish {
+                Finish::GivenUp => {
+                    let message = "the server gave the answer up (finish_reason abort or error)";
+                    self.server_error.get_or_insert_with(|| message.to_owned());
+                }
+                Finish::Reason(_) if self.finish == Some(FinishReason::ContentFilter) => {}
+                Finish::Reason(reason) => self.finish = Some(reason),
+            }
+        }
+        let mut seen = Seen::default();
+        let first = choice.index == 0;
+        let mut piece = |text: &Text<'_>, channel: Channel, answer: &mut Self| {
+            if text.is_empty() {
+                return;
+            }
+            seen.token = true;
+            seen.answer |= channel != Channel::Reasoning;
+            answer.add_text(choice.index, channel, text, |text| {
+                if keep_text && first {
+                    out.text(channel, text);
+                }
+            });
+        };
+        piece(&choice.reasoning, Channel::Reasoning, self);
+        piece(&choice.content, Channel::Answer, self);
+        for tool in std::iter::once(&choice.tool).chain(&choice.more_tools) {
+            piece(&tool.name, Channel::ToolName, self);
+            piece(&tool.arguments, Channel::ToolArguments, self);
+        }
+        seen
+    }
+
+    fn add_text(&mut self, index: u32, channel: Channel, text: &Text<'_>, emit: impl FnMut(&str)) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let piece = text.decode(&mut scratch);
+        let mut flow = self.state(index).flows[channel as usize];
+        self.measure.add(&mut flow, piece, emit);
+        self.state(index).flows[channel as usize] = flow;
+        self.scratch = scratch;
+    }
+
+    /// Takes a whole answer that was not streamed.
+    pub(crate) fn on_whole(
+        &mut self,
+        whole: &Chunk<'_>,
+        options: &StreamOptions,
+        out: &mut impl StreamEvents,
+    ) {
+        for choice in whole.choices() {
+            self.state(choice.index);
+            self.on_choice(choice, options.text, out);
+        }
+        self.total = whole.usage;
+        self.server_error.clone_from(&whole.error);
+        self.model.clone_from(&whole.model);
+        self.timings = whole.timings;
+    }
+
+    /// Ends a stream.
+    pub(crate) fn end(
+        &mut self,
+        end: EndOfBody,
+        options: &StreamOptions,
+        out: &mut impl StreamEvents,
+    ) -> StreamEnd {
+        self.close_channels(options, out);
+        let outcome = self.outcome(end);
+        let error = match outcome {
+            Outcome::ErrorEvent => self.server_error.take(),
+            Outcome::InvalidChunk => self.bad_chunk.take(),
+            Outcome::Truncated if end == EndOfBody::Cut => {
+                Some("the connection closed in the middle of the answer".to_owned())
+            }
+            Outcome::Truncated => Some("the stream ended without a finish reason".to_owned()),
+            Outcome::EmptyStream => Some("the stream ended without a single event".to_owned()),
+            _ => None,
+        };
+        StreamEnd {
+            streamed: true,
+            ..self.build(outcome, error, options)
+        }
+    }
+
+    /// Ends an answer that was not streamed.
+    pub(crate) fn end_whole(
+        &mut self,
+        options: &StreamOptions,
+        out: &mut impl StreamEvents,
+    ) -> StreamEnd {
+        self.close_channels(options, out);
+        let outcome = if self.server_error.is_some() {
+            Outcome::ErrorEvent
+        } else if self.finish == Some(FinishReason::ContentFilter) {
+            Outcome::Filtered
+        } else if self.measure.characters == 0 {
+            Outcome::Empty
+        } else {
+            Outcome::Ok
+        };
+        let error = self.server_error.take();
+        StreamEnd {
+            streamed: false,
+            ..self.build(outcome, error, options)
+        }
+    }
+
+    fn close_channels(&mut self, options: &StreamOptions, out: &mut impl StreamEvents) {
+        for index in 0..self.choices.len() {
+            for channel in Channel::ALL {
+                let flow = &mut self.choices[index].flows[channel as usize];
+                self.measure.close(flow, &mut |text: &str| {
+                    if options.text && index == 0 {
+                        out.text(channel, text);
+                    }
+                });
+            }
+        }
+    }
+
+    fn outcome(&self, end: EndOfBody) -> Outcome {
+        let finished = self.done
+            || (end == EndOfBody::Clean
+                && self.finish.is_some()
+                && self.choices.iter().all(|choice| choice.finished));
+        if self.server_error.is_some() {
+            Outcome::ErrorEvent
+        } else if self.bad_chunk.is_some() {
+            Outcome::InvalidChunk
+        } else if !finished && end == EndOfBody::Clean && self.events == 0 {
+            Outcome::EmptyStream
+        } else if !finished {
+            Outcome::Truncated
+        } else if self.finish == Some(FinishReason::ContentFilter) {
+            Outcome::Filtered
+        } else if self.token_events == 0 {
+            Outcome::Empty
+        } else {
+            Outcome::Ok
+        }
+    }
+
+    /// The usage over all choices, by the rule of [`StreamOptions::prompts`].
+    fn usage(&self, options: &StreamOptions) -> Usage {
+        if let Some(total) = self.total {
+            return total;
+        }
+        let prompts = usize::from(options.prompts.max(1));
+        let per_prompt = u32::try_from((self.choices.len() / prompts).max(1)).unwrap_or(1);
+        let sum = |of: fn(&Usage) -> Option<u32>| {
+            let told = self.choices.iter().filter_map(|choice| of(&choice.usage));
+            told.reduce(u32::saturating_add)
+        };
+        let greatest = |of: fn(&Usage) -> Option<u32>| {
+            self.choices
+                .iter()
+                .filter_map(|choice| of(&choice.usage))
+                .max()
+        };
+        let input = |of: fn(&Usage) -> Option<u32>| {
+            if prompts > 1 {
+                sum(of).map(|sum| sum / per_prompt)
+            } else {
+                greatest(of)
+            }
+        };
+        Usage {
+            output: sum(|usage| usage.output),
+            reasoning: sum(|usage| usage.reasoning),
+            input: input(|usage| usage.input),
+            cached: input(|usage| usage.cached),
+        }
+    }
+
+    fn build(
+        &mut self,
+        outcome: Outcome,
+        error: Option<String>,
+        options: &StreamOptions,
+    ) -> StreamEnd {
+        let usage = self.usage(options);
+        let output_tokens = match usage.output {
+            Some(told) if told >= self.token_events => Some(TokenCount::Usage(told)),
+            None if self.token_events == 0 => None,
+            _ => Some(TokenCount::AtLeast(self.token_events)),
+        };
+        StreamEnd {
+            outcome,
+            finish_reason: self.finish,
+            output_tokens,
+            input_tokens: usage.input,
+            cached_tokens: usage.cached,
+            reasoning_tokens: usage.reasoning,
+            characters: self.measure.characters,
+            words: self.measure.words,
+            replaced_characters: self.measure.replaced,
+            choices: u16::try_from(self.choices.len().max(1)).unwrap_or(u16::MAX),
+            streamed: true,
+            done_seen: self.done,
+            events: self.events,
+            token_events: self.token_events,
+            error,
+            served_model: self.model.take(),
+            timings: self.timings,
+        }
+    }
+}
+
+/// What one choice of a chunk brought.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    token: bool,
+    answer: bool,
+}
+
+/// The beginning of some bytes, for a message.
+pub(crate) fn excerpt(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(EXCERPT_BYTES)]);
+    let dots = if bytes.len() > EXCERPT_BYTES {
+        "..."
+    } else {
+        ""
+    };
+    format!("`{}{dots}`", text.trim())
+}

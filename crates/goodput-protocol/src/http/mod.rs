@@ -1,0 +1,9 @@
+//! HTTP/1.1 responses, sans IO: head, transfer framing, and whether the body came whole.
+
+mod head;
+mod response;
+#[cfg(test)]
+mod tests;
+
+pub use head::{Head, MediaType};
+pub use response::{HttpError, Piece, ResponseReader};

@@ -1,0 +1,309 @@
+//! The reply to one request, whatever it turns out to be: event stream, whole answer, error.
+
+use goodput_record::{Outcome, Timestamp};
+
+use crate::{
+    answer::excerpt,
+    chunk,
+    end::StreamEnd,
+    http::{Head, HttpError, MediaType, Piece, ResponseReader},
+    stream::{EndOfBody, StreamEvents, StreamOptions, StreamReader, read_whole},
+};
+
+/// How much is kept of an answer that is not streamed.
+const MAX_WHOLE_BYTES: usize = 64 << 20;
+/// How much is kept of a body that is no answer.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+
+/// What a body is, as far as is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The head does not say; the first byte will.
+    Unknown,
+    Stream,
+    Whole,
+    /// The body of a status that is no success.
+    Error,
+    /// Neither a stream nor JSON.
+    Neither,
+}
+
+/// Reads the body of one response, the transfer framing taken off; for any transport.
+#[derive(Clone, Debug)]
+pub struct ReplyReader {
+    options: StreamOptions,
+    kind: Kind,
+    head: Head,
+    stream: StreamReader,
+    /// The body of whatever is no stream, up to a cap.
+    body: Vec<u8>,
+    cap: usize,
+    overflow: bool,
+}
+
+impl ReplyReader {
+    /// A reader for the body behind `head`.
+    #[must_use]
+    pub fn new(head: Head, options: StreamOptions) -> Self {
+        let mut reader = Self {
+            kind: Kind::Unknown,
+            head: Head::new(0),
+            stream: StreamReader::new(options.clone()),
+            options,
+            body: Vec::new(),
+            cap: 0,
+            overflow: false,
+        };
+        reader.start(head);
+        reader
+    }
+
+    /// Makes it ready for the body behind another head and keeps its memory.
+    pub fn restart(&mut self, head: Head) {
+        self.stream.reset();
+        self.start(head);
+    }
+
+    fn start(&mut self, head: Head) {
+        let success = (200..300).contains(&head.status);
+        self.kind = match head.media_type {
+            _ if !success => Kind::Error,
+            MediaType::EventStream => Kind::Stream,
+            MediaType::Json => Kind::Whole,
+            MediaType::Html => Kind::Neither,
+            MediaType::Other => Kind::Unknown,
+        };
+        self.cap = match self.kind {
+            Kind::Whole | Kind::Unknown => MAX_WHOLE_BYTES,
+            _ => MAX_ERROR_BYTES,
+        };
+        self.head = head;
+        self.body.clear();
+        self.overflow = false;
+    }
+
+    /// The head of the response.
+    #[must_use]
+    pub const fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Whether nothing that may still come can change the end: the end mark was seen, or a line
+    /// above the cap.
+    #[must_use]
+    pub const fn is_settled(&self) -> bool {
+        self.stream.is_done() || self.stream.is_too_long()
+    }
+
+    /// Takes the next bytes of the body, which were read at `now`.
+    pub fn on_body(&mut self, now: Timestamp, bytes: &[u8], out: &mut impl StreamEvents) {
+        if self.kind == Kind::Unknown {
+            self.kind = sniff(bytes);
+        }
+        if self.kind == Kind::Stream {
+            if self.head.content_encoding.is_none() {
+                self.stream.on_bytes(now, bytes, out);
+            }
+            return;
+        }
+        let room = self.cap.saturating_sub(self.body.len());
+        self.overflow |= bytes.len() > room;
+        self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    /// Ends the body.
+    pub fn finish(&mut self, end: EndOfBody, out: &mut impl StreamEvents) -> StreamEnd {
+        if self.kind == Kind::Error {
+            let (outcome, message) = (self.refusal(), self.error_message());
+            return StreamEnd::failed(outcome, message);
+        }
+        if let Some(encoding) = &self.head.content_encoding {
+            let message =
+                format!("the body is compressed ({encoding}) although no one asked for it");
+            return StreamEnd::failed(Outcome::NotAStream, message);
+        }
+        match self.kind {
+            Kind::Stream => self.stream.finish(end, out),
+            Kind::Whole => self.finish_whole(end, out),
+            Kind::Unknown if end == EndOfBody::Cut => cut(),
+            Kind::Unknown if self.head.content_type.is_none() => {
+                StreamEnd::failed(Outcome::EmptyStream, "the response has an empty body")
+            }
+            _ => StreamEnd::failed(Outcome::NotAStream, self.error_message()),
+        }
+    }
+
+    fn finish_whole(&mut self, end: EndOfBody, out: &mut impl StreamEvents) -> StreamEnd {
+        if end == EndOfBody::Cut {
+            return cut();
+        }
+        if self.overflow {
+            let message = format!("the answer is longer than {MAX_WHOLE_BYTES} bytes");
+            return StreamEnd::failed(Outcome::InvalidChunk, message);
+        }
+        read_whole(&self.body, &self.options, out).unwrap_or_else(|reason| {
+            let message = format!(
+                "neither a stream nor an answer: {reason}: {}",
+                excerpt(&self.body)
+            );
+            StreamEnd::failed(Outcome::NotAStream, message)
+        })
+    }
+
+    /// The outcome of a status that is no success.
+    const fn refusal(&self) -> Outcome {
+        match self.head.status {
+            429 | 503 => Outcome::Rejected,
+            _ => Outcome::Failed,
+        }
+    }
+
+    fn error_message(&self) -> String {
+        let what = explain(&self.body);
+        match self.head.status {
+            200..300 => what,
+            300..400 => format!(
+                "HTTP {}: a redirect to {}",
+                self.head.status,
+                self.head.location.as_deref().unwrap_or("nowhere")
+            ),
+            status => format!("HTTP {status}: {what}"),
+        }
+    }
+}
+
+fn cut() -> StreamEnd {
+    StreamEnd::failed(
+        Outcome::Truncated,
+        "the connection closed in the middle of the answer",
+    )
+}
+
+/// What a body of an unnamed type seems to be.
+fn sniff(bytes: &[u8]) -> Kind {
+    match bytes.trim_ascii_start().first() {
+        None => Kind::Unknown,
+        Some(b'{') => Kind::Whole,
+        Some(b':' | b'd' | b'e' | b'i' | b'r' | 0xEF) => Kind::Stream,
+        // A page, a word: `explain` shows what it says.
+        Some(_) => Kind::Neither,
+    }
+}
+
+/// What a body that is no answer says, for people.
+#[must_use]
+pub fn explain(body: &[u8]) -> String {
+    let body = body.trim_ascii();
+    if body.is_empty() {
+        return "an empty body".to_owned();
+    }
+    if let Some(message) = chunk::error_message(body) {
+        return message;
+    }
+    let start = body[..body.len().min(512)].to_ascii_lowercase();
+    if start.starts_with(b"<!doctype html") || start.starts_with(b"<html") {
+        return "an HTML page; is this the API's base URL?".to_owned();
+    }
+    excerpt(body)
+}
+
+/// Reads one whole HTTP/1.1 exchange: head, framing and body, cut anywhere.
+#[derive(Clone, Debug)]
+pub struct ExchangeReader {
+    response: ResponseReader,
+    reply: Option<ReplyReader>,
+    options: StreamOptions,
+    error: Option<HttpError>,
+    in_body: bool,
+}
+
+impl ExchangeReader {
+    /// A reader for the response to one request.
+    #[must_use]
+    pub const fn new(options: StreamOptions) -> Self {
+        Self {
+            response: ResponseReader::new(),
+            reply: None,
+            options,
+            error: None,
+            in_body: false,
+        }
+    }
+
+    /// Makes it ready for the next response on the connection and keeps its memory.
+    pub fn reset(&mut self) {
+        self.response.reset();
+        self.error = None;
+        self.in_body = false;
+    }
+
+    /// The head; `None` before it is complete.
+    #[must_use]
+    pub fn head(&self) -> Option<&Head> {
+        self.response.head()
+    }
+
+    /// Takes what was read from the connection at `now`. Whether the response is over: complete,
+    /// broken, or settled by its end mark's framing.
+    pub fn on_bytes(&mut self, now: Timestamp, bytes: &[u8], out: &mut impl StreamEvents) -> bool {
+        let mut rest = bytes;
+        while self.error.is_none() {
+            match self.response.next(&mut rest) {
+                Ok(Some(Piece::Head)) => self.on_head(),
+                Ok(Some(Piece::Body(body))) => {
+                    if let Some(reply) = &mut self.reply {
+                        reply.on_body(now, body, out);
+                    }
+                }
+                Ok(Some(Piece::End)) => return true,
+                Ok(None) => return self.response.is_complete(),
+                Err(error) => self.error = Some(error),
+            }
+        }
+        true
+    }
+
+    fn on_head(&mut self) {
+        let head = self.response.head().cloned().unwrap_or(Head::new(0));
+        match &mut self.reply {
+            Some(reply) => reply.restart(head),
+            None => self.reply = Some(ReplyReader::new(head, self.options.clone())),
+        }
+        self.in_body = true;
+    }
+
+    /// Whether the end mark was seen or a cap was struck, so that nothing more is worth reading.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.in_body && self.reply.as_ref().is_some_and(ReplyReader::is_settled)
+    }
+
+    /// Whether the connection may carry the next request.
+    #[must_use]
+    pub fn is_reusable(&self) -> bool {
+        self.error.is_none() && self.response.is_reusable()
+    }
+
+    /// Ends the exchange: the response is complete, or the connection is closed.
+    pub fn finish(&mut self, out: &mut impl StreamEvents) -> StreamEnd {
+        let end = self.response.on_close();
+        match (&mut self.reply, &self.error) {
+            (Some(reply), None) if self.in_body => reply.finish(end, out),
+            (Some(reply), Some(error)) if self.in_body => {
+                let seen = reply.finish(EndOfBody::Cut, out);
+                match seen.outcome {
+                    Outcome::Truncated => StreamEnd {
+                        error: Some(error.to_string()),
+                        ..seen
+                    },
+                    _ => seen,
+                }
+            }
+            (_, Some(error)) => StreamEnd::failed(Outcome::Failed, error.to_string()),
+            (_, None) => StreamEnd::failed(
+                Outcome::Failed,
+                "the connection closed before a response came",
+            ),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Which prefixes have been asked for already: a prefix cache that never forgets.
+
+use std::collections::HashSet;
+
+use goodput_stats::mix;
+
+use crate::prompt::{Segment, identity};
+
+/// The prefixes seen so far, segment by segment.
+///
+/// Only membership is asked, so the order of the set reaches no output.
+#[derive(Clone, Debug, Default)]
+pub struct SeenPrefixes {
+    chains: HashSet<u64>,
+}
+
+impl SeenPrefixes {
+    /// Tokens of the longest prefix of these segments that was [added](Self::add) before, in whole
+    /// blocks. At least one token is always left to compute, as engines need it.
+    #[must_use]
+    pub fn reusable(&self, segments: &[Segment], block_tokens: u32) -> u32 {
+        let (mut chain, mut shared, mut whole) = (0, 0_u32, true);
+        let mut total = 0_u32;
+        for segment in segments {
+            chain = extend(chain, segment);
+            whole = whole && self.chains.contains(&chain);
+            if whole {
+                shared = shared.saturating_add(segment.tokens);
+            }
+            total = total.saturating_add(segment.tokens);
+        }
+        let limit = shared.min(total.saturating_sub(1));
+        limit - limit.checked_rem(block_tokens).unwrap_or(limit)
+    }
+
+    /// Remembers the first `count` segments and every shorter prefix of them.
+    pub fn add(&mut self, segments: &[Segment], count: usize) {
+        let mut chain = 0;
+        for segment in segments.iter().take(count) {
+            chain = extend(chain, segment);
+            self.chains.insert(chain);
+        }
+    }
+}
+
+fn extend(chain: u64, segment: &Segment) -> u64 {
+    mix(mix(chain).wrapping_add(identity(segment)))
+}

@@ -1,0 +1,370 @@
+//! The command line as typed. What it means is decided where it is used.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// How much load can this LLM server take before users notice?
+#[derive(Debug, Parser)]
+#[command(
+    name = "goodput",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "Exit codes: 0 yes, 1 no (SLO missed by every load, gate failed), 2 usage or \
+                  configuration, 3 not carried out or not to be trusted, 130/143 after a signal.\n\
+                  Data goes to stdout, talk to stderr. Nothing is sent anywhere but to --url."
+)]
+pub(crate) struct Flags {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+    /// What all verbs share.
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+/// How much the program says, and how.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Talk {
+    /// Say nothing but errors on stderr.
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Say more on stderr.
+    #[arg(long, short, global = true)]
+    pub(crate) verbose: bool,
+    /// Colour: auto follows the terminal and `NO_COLOR`.
+    #[arg(long, global = true, value_enum, default_value_t = ColorWhen::Auto)]
+    pub(crate) color: ColorWhen,
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorWhen {
+    /// On a terminal, unless `NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Find the operating point: many load points, one goodput curve, three answers
+    #[command(after_help = "Examples:\n  \
+        goodput sweep                                  # on the built-in emulated replica\n  \
+        goodput sweep --url http://vllm:8000/v1 --slo chat\n  \
+        goodput sweep --url http://vllm:8000/v1 --slo slo.toml --workload azure-code --gpus 2\n  \
+        goodput sweep --concurrency 1,4,8,12,16 --rate none")]
+    Sweep(SweepFlags),
+    /// Measure one load point
+    #[command(after_help = "Examples:\n  \
+        goodput bench --url http://vllm:8000/v1 --concurrency 16 --duration 60s\n  \
+        goodput bench --url http://vllm:8000/v1 --rate 5 --slo chat\n  \
+        goodput bench --requests 1 --concurrency 1 --warmup 0   # exactly one request")]
+    Bench(BenchFlags),
+    /// Put two results side by side
+    #[command(after_help = "Example:\n  goodput compare runs/before runs/after")]
+    Compare(CompareFlags),
+    /// Render a result folder again
+    #[command(after_help = "Example:\n  goodput report runs/chat-1130")]
+    Report(ReportFlags),
+    /// Inspect or convert a trace
+    #[command(subcommand)]
+    Trace(TraceVerb),
+    /// Check SLO files, print presets
+    #[command(subcommand)]
+    Slo(SloVerb),
+    /// Serve an emulated replica: continuous batching on a virtual GPU, `OpenAI` API
+    #[command(after_help = "Examples:\n  \
+        goodput emulate --listen 127.0.0.1:8000\n  \
+        goodput emulate --profile list\n  \
+        goodput emulate --profile laptop --fault errors=5% --fault 'stall=every 10s,2s'")]
+    Emulate(EmulateFlags),
+    /// Print shell completions
+    #[command(after_help = "Example:\n  goodput completions bash > /etc/bash_completion.d/goodput")]
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Write man pages into a folder
+    #[command(hide = true)]
+    Man {
+        /// The folder.
+        out: PathBuf,
+    },
+}
+
+/// What sweep and bench share: the server, the SLO, the workload, the result.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunFlags {
+    #[command(flatten)]
+    pub(crate) server: ServerFlags,
+    #[command(flatten)]
+    pub(crate) emulator: EmulatorFlags,
+    /// SLO: a preset, a file, or clauses such as ttft=500ms,tpot=50ms; several are tiers, the first
+    /// decides
+    #[arg(long, value_name = "FILE|PRESET", default_value = "chat", value_delimiter = ';')]
+    pub(crate) slo: Vec<String>,
+    /// Workload: a preset or a file [default: the SLO's own, on the emulator chat-short]
+    #[arg(long, value_name = "FILE|PRESET")]
+    pub(crate) workload: Option<String>,
+    /// Stop a point after N measured requests instead of after a time
+    #[arg(long, value_name = "N")]
+    pub(crate) requests: Option<u64>,
+    /// Length of a point's window [default: from the workload]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) duration: Option<String>,
+    /// Warm the server up before the first point: a number of requests or a time
+    #[arg(long, value_name = "N|DURATION")]
+    pub(crate) warmup: Option<String>,
+    /// Seed of schedule, lengths and prompts [default: fresh, and printed]
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// GPUs behind the endpoint, for figures per GPU
+    #[arg(long, value_name = "N")]
+    pub(crate) gpus: Option<u32>,
+    /// Output length at which end-to-end times are stated
+    #[arg(long, value_name = "TOKENS", default_value_t = 250)]
+    pub(crate) e2e_at: u32,
+    /// Keep the answers' text in requests.jsonl
+    #[arg(long)]
+    pub(crate) keep_text: bool,
+    /// Keep every gap between token events in requests.jsonl
+    #[arg(long)]
+    pub(crate) keep_gaps: bool,
+    /// Result folder [default: runs/NAME-DATE]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// What stdout carries
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(crate) format: Format,
+    /// A warning about SLO and workload is an error (exit 2)
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+/// How to reach and speak to the server.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Server")]
+pub(crate) struct ServerFlags {
+    /// Base URL as clients know it, e.g. <http://host:8000/v1>; none: the emulated replica
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Model id [default: the only one served]
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// Which endpoint
+    #[arg(long, value_enum, default_value_t = Api::Chat)]
+    pub(crate) api: Api,
+    /// Ask for whole answers instead of streams
+    #[arg(long)]
+    pub(crate) no_stream: bool,
+    /// Environment variable that holds the bearer key
+    #[arg(long, value_name = "NAME", default_value = "OPENAI_API_KEY")]
+    pub(crate) api_key_env: String,
+    /// File that holds the bearer key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) api_key_file: Option<PathBuf>,
+    /// The bearer key itself; others can read it in the process list: prefer the environment
+    #[arg(long, value_name = "KEY", hide_short_help = true)]
+    pub(crate) api_key: Option<String>,
+    /// Extra header, e.g. 'x-team: search'; may be repeated
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    pub(crate) headers: Vec<String>,
+    /// Extra field of the request body, e.g. temperature=0; may be repeated
+    #[arg(long = "body", value_name = "KEY=JSON")]
+    pub(crate) body: Vec<String>,
+    /// HTTP version
+    #[arg(long, value_enum, default_value_t = Http::V1)]
+    pub(crate) http: Http,
+    /// Trust these certificates (PEM) beside the public ones
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Limit on the set-up of a connection
+    #[arg(long, value_name = "DURATION", default_value = "30s")]
+    pub(crate) timeout_connect: String,
+    /// Limit on the wait for the first token [default: none]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) timeout_first_token: Option<String>,
+    /// Limit on the silence within a stream [default: none]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) timeout_idle: Option<String>,
+    /// Limit on the whole request [default: none]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) timeout_total: Option<String>,
+    /// Load a server on a public address
+    #[arg(long)]
+    pub(crate) yes_load: bool,
+}
+
+/// The built-in replica.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Emulated replica")]
+pub(crate) struct EmulatorFlags {
+    /// Engine profile: a built-in name, a file, or list
+    #[arg(long, value_name = "NAME|FILE", default_value = "laptop")]
+    pub(crate) profile: String,
+    /// Fault to inject, e.g. errors=5%; may be repeated; list prints all
+    #[arg(long = "fault", value_name = "FAULT")]
+    pub(crate) faults: Vec<String>,
+}
+
+/// Flags of `sweep`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SweepFlags {
+    #[command(flatten)]
+    pub(crate) run: RunFlags,
+    /// Users to try: 1,2,4 or 50:100:10 or 1..128 [default: 1 to 128, doubling]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) concurrency: Option<String>,
+    /// Arrival rates to try, requests a second; none leaves the open loop out [default: searched
+    /// around the best closed-loop points]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) rate: Option<String>,
+    /// Print what would be run and how long it takes, then stop
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Flags of `bench`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BenchFlags {
+    #[command(flatten)]
+    pub(crate) run: RunFlags,
+    /// Users of a closed loop
+    #[arg(long, value_name = "N", conflicts_with = "rate")]
+    pub(crate) concurrency: Option<u32>,
+    /// Arrivals a second of an open loop
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Option<f64>,
+}
+
+/// Flags of `compare`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CompareFlags {
+    /// The base: a result folder or its result.json
+    pub(crate) base: PathBuf,
+    /// The other one
+    pub(crate) other: PathBuf,
+    /// Compare across models, SLOs or workloads; models are then ranked by characters a second
+    #[arg(long)]
+    pub(crate) across: bool,
+    /// What stdout carries
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(crate) format: Format,
+}
+
+/// Flags of `report`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ReportFlags {
+    /// The result folder
+    pub(crate) folder: PathBuf,
+    /// Where to write the page [default: report.html in the folder]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// What stdout carries
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(crate) format: Format,
+}
+
+/// Verbs on traces.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceVerb {
+    /// Print rate, burstiness, lengths and reusable prefixes of a trace
+    #[command(after_help = "Example:\n  goodput trace inspect mooncake.jsonl.gz")]
+    Inspect(TraceFlags),
+    /// Write a workload from a trace: arrivals, lengths, keyed block hashes, sessions, no text
+    #[command(after_help = "Example:\n  goodput trace convert prod.jsonl --out prod.toml")]
+    Convert {
+        #[command(flatten)]
+        trace: TraceFlags,
+        /// The workload file to write
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
+}
+
+/// A trace to read.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TraceFlags {
+    /// The file, gzip or plain
+    pub(crate) file: PathBuf,
+    /// Its form [default: seen from the file]
+    #[arg(long, value_name = "FORM")]
+    pub(crate) form: Option<String>,
+    /// Leave broken rows out and count them, instead of stopping at the first
+    #[arg(long)]
+    pub(crate) skip_broken: bool,
+    /// What stdout carries
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(crate) format: Format,
+}
+
+/// Verbs on SLOs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SloVerb {
+    /// Check an SLO file and say it in sentences
+    #[command(after_help = "Example:\n  goodput slo check slo.toml")]
+    Check {
+        /// The file, a preset or clauses
+        slo: String,
+    },
+    /// Print the presets with their clauses, workloads and reasons
+    Presets {
+        /// What stdout carries
+        #[arg(long, value_enum, default_value_t = Format::Human)]
+        format: Format,
+    },
+}
+
+/// Flags of `emulate`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct EmulateFlags {
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8000")]
+    pub(crate) listen: String,
+    #[command(flatten)]
+    pub(crate) emulator: EmulatorFlags,
+    /// Seed of answers and faults
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Stop when stdin closes: for a parent process
+    #[arg(long, hide = true)]
+    pub(crate) until_stdin_closes: bool,
+}
+
+/// What stdout carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Text for people.
+    Human,
+    /// One JSON document.
+    Json,
+    /// Rows of CSV.
+    Csv,
+}
+
+/// Which endpoint is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Api {
+    /// `/v1/chat/completions`.
+    Chat,
+    /// `/v1/completions`.
+    Completions,
+}
+
+/// HTTP version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Http {
+    /// HTTP/1.1.
+    #[value(name = "1.1")]
+    V1,
+    /// HTTP/2.
+    #[value(name = "2")]
+    V2,
+}

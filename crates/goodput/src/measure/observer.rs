@@ -1,0 +1,136 @@
+//! What a load point's requests are posted to: the books, the rows on disk, the live line.
+
+use std::{
+    cell::RefCell,
+    rc::Rc,
+    sync::{Arc, Mutex},
+};
+
+use goodput_ledger::PointBooks;
+use goodput_loadgen::{Ended, Observer};
+use goodput_record::{Arrival, Phase, RequestSummary, Series, SeriesId, Timestamp};
+use goodput_slo::Verdict;
+use goodput_sweep::RequestBar;
+
+use crate::results::{RowJob, RowWriter};
+
+/// Requests of a point that the timeline shows.
+const BARS: usize = 160;
+
+/// What the live line shows of the point that runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LiveCounts {
+    /// Arrivals so far.
+    pub(crate) arrived: u64,
+    /// Ended so far.
+    pub(crate) ended: u64,
+    /// Measured and ended.
+    pub(crate) measured: u64,
+    /// Measured and met.
+    pub(crate) met: u64,
+}
+
+/// Posts what happens on the load thread.
+pub(crate) struct PointObserver {
+    point: u32,
+    books: RefCell<PointBooks>,
+    rows: Option<Arc<RowWriter>>,
+    names: Rc<dyn Fn(SeriesId) -> Series>,
+    bars: RefCell<Vec<RequestBar>>,
+    live: Arc<Mutex<LiveCounts>>,
+}
+
+impl PointObserver {
+    pub(crate) fn new(
+        point: u32,
+        books: PointBooks,
+        rows: Option<Arc<RowWriter>>,
+        names: Rc<dyn Fn(SeriesId) -> Series>,
+        live: Arc<Mutex<LiveCounts>>,
+    ) -> Self {
+        Self {
+            point,
+            books: RefCell::new(books),
+            rows,
+            names,
+            bars: RefCell::default(),
+            live,
+        }
+    }
+
+    /// The books and the sample of requests.
+    pub(crate) fn into_parts(self) -> (PointBooks, Vec<RequestBar>) {
+        let mut bars = self.bars.into_inner();
+        bars.sort_by(|a, b| a.origin_s.total_cmp(&b.origin_s));
+        let start = bars.first().map_or(0.0, |b| b.origin_s);
+        for bar in &mut bars {
+            bar.origin_s -= start;
+            bar.sent_s = bar.sent_s.map(|at| at - start);
+            bar.first_token_s = bar.first_token_s.map(|at| at - start);
+            bar.end_s -= start;
+        }
+        (self.books.into_inner(), bars)
+    }
+
+    fn keep_bar(&self, summary: &RequestSummary, verdict: Option<&Verdict>) {
+        let mut bars = self.bars.borrow_mut();
+        if bars.len() < BARS {
+            bars.push(bar(summary, verdict));
+        }
+    }
+}
+
+impl Observer for PointObserver {
+    fn arrived(&self, arrival: &Arrival, _phase: Phase) {
+        self.books.borrow_mut().arrived(arrival);
+        lock(&self.live).arrived += 1;
+    }
+
+    fn ended(&self, ended: Ended) {
+        let (record, phase) = (ended.record, ended.phase);
+        let mut books = self.books.borrow_mut();
+        let verdicts = books.post(&record.summary, &record.gaps, phase, ended.steps);
+        drop(books);
+        let measured = phase == Phase::Measured;
+        {
+            let mut live = lock(&self.live);
+            live.ended += 1;
+            live.measured += u64::from(measured);
+            live.met += u64::from(measured && verdicts.first() == Some(&Verdict::Met));
+        }
+        if measured {
+            self.keep_bar(&record.summary, verdicts.first());
+        }
+        if let Some(rows) = &self.rows {
+            let series = Arc::new((self.names)(record.summary.arrival().series));
+            rows.send(RowJob {
+                point: self.point,
+                phase,
+                series,
+                verdicts: verdicts.iter().map(|v| v.word()).collect(),
+                text: ended.text,
+                error: ended.error,
+                record,
+            });
+        }
+    }
+}
+
+/// A lock that a panic elsewhere does not take away.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn bar(summary: &RequestSummary, verdict: Option<&Verdict>) -> RequestBar {
+    let arrival = summary.arrival();
+    RequestBar {
+        origin_s: summary.origin().seconds(),
+        sent_s: summary.sent().map(Timestamp::seconds),
+        first_token_s: summary.first_token().map(Timestamp::seconds),
+        end_s: summary.ended().seconds(),
+        met: verdict == Some(&Verdict::Met),
+        outcome: summary.outcome().name().to_owned(),
+        input_tokens: summary.end().input_tokens.unwrap_or(arrival.planned_input_tokens),
+        output_tokens: summary.output_tokens(),
+    }
+}

@@ -1,0 +1,157 @@
+//! Rows that go to disk as they come, so that memory does not grow with the run and what was
+//! measured survives a crash.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use goodput_record::{Phase, RequestRecord, RequestRow, RowContext, Series, VerdictWord};
+use serde::Serialize;
+
+use crate::exit::Failure;
+
+/// A file of JSON lines.
+#[derive(Debug)]
+pub(crate) struct JsonLines {
+    file: BufWriter<File>,
+    path: PathBuf,
+}
+
+impl JsonLines {
+    /// Makes the file.
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        let file = File::create(path)
+            .map_err(|e| Failure::untrusted(format!("cannot write {}: {e}", path.display())))?;
+        Ok(Self {
+            file: BufWriter::with_capacity(1 << 16, file),
+            path: path.to_owned(),
+        })
+    }
+
+    /// Writes one line.
+    pub(crate) fn write(&mut self, row: &impl Serialize) -> Result<(), String> {
+        let line = serde_json::to_writer(&mut self.file, row).map_err(std::io::Error::from);
+        line.and_then(|()| self.file.write_all(b"\n")).map_err(|e| self.because(&e))
+    }
+
+    /// Hands everything to the kernel.
+    pub(crate) fn flush(&mut self) -> Result<(), String> {
+        self.file.flush().map_err(|e| self.because(&e))
+    }
+
+    fn because(&self, error: &std::io::Error) -> String {
+        format!("cannot write {}: {error}", self.path.display())
+    }
+}
+
+/// A record on its way to disk.
+#[derive(Debug)]
+pub(crate) struct RowJob {
+    /// The record.
+    pub(crate) record: RequestRecord,
+    /// Its load point.
+    pub(crate) point: u32,
+    /// Its part of the point.
+    pub(crate) phase: Phase,
+    /// Whom it belongs to.
+    pub(crate) series: Arc<Series>,
+    /// Verdicts in the order of the run's SLOs.
+    pub(crate) verdicts: Vec<VerdictWord>,
+    /// The answer, where kept.
+    pub(crate) text: Option<String>,
+    /// Why it failed.
+    pub(crate) error: Option<String>,
+}
+
+/// A thread that writes `requests.jsonl`.
+#[derive(Debug)]
+pub(crate) struct RowWriter {
+    jobs: Option<Sender<RowJob>>,
+    thread: Option<JoinHandle<()>>,
+    trouble: Arc<Mutex<Option<String>>>,
+}
+
+impl RowWriter {
+    /// Starts the thread. `slos` are the names of the run's SLOs.
+    pub(crate) fn start(path: &Path, run: String, slos: Vec<String>, keep_gaps: bool) -> Result<Self, Failure> {
+        let lines = JsonLines::create(path)?;
+        let (jobs, inbox) = channel();
+        let trouble = Arc::new(Mutex::new(None));
+        let seen = Arc::clone(&trouble);
+        let work = move || {
+            if let Err(message) = write_all(&inbox, lines, &run, &slos, keep_gaps) {
+                *seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(message);
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("rows".to_owned())
+            .spawn(work)
+            .map_err(|e| Failure::untrusted(format!("cannot start a thread: {e}")))?;
+        Ok(Self {
+            jobs: Some(jobs),
+            thread: Some(thread),
+            trouble,
+        })
+    }
+
+    /// Queues a row. Fails silently when the thread has stopped: [`RowWriter::trouble`] says why.
+    pub(crate) fn send(&self, job: RowJob) {
+        if let Some(jobs) = &self.jobs {
+            let _ = jobs.send(job);
+        }
+    }
+
+    /// What went wrong, if anything did.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// Waits until every row is written.
+    pub(crate) fn finish(mut self) -> Option<String> {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        self.trouble()
+    }
+}
+
+fn write_all(
+    inbox: &Receiver<RowJob>,
+    mut lines: JsonLines,
+    run: &str,
+    slos: &[String],
+    keep_gaps: bool,
+) -> Result<(), String> {
+    loop {
+        match inbox.recv_timeout(Duration::from_secs(1)) {
+            Ok(job) => {
+                let verdicts: BTreeMap<String, VerdictWord> =
+                    slos.iter().cloned().zip(job.verdicts).collect();
+                let context = RowContext {
+                    run,
+                    point: job.point,
+                    series: &job.series,
+                    phase: job.phase,
+                    verdicts,
+                    keep_gaps,
+                    text: job.text,
+                    error: job.error,
+                };
+                lines.write(&RequestRow::new(&job.record, context))?;
+            }
+            // A quiet second: let readers see what there is.
+            Err(RecvTimeoutError::Timeout) => lines.flush()?,
+            Err(RecvTimeoutError::Disconnected) => return lines.flush(),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! `goodput slo`, and the reading of SLOs for every other verb.
+
+use std::{fs, path::Path};
+
+use goodput_config::Severity;
+use goodput_slo::{Slo, SloFile, presets as all_presets, presets_table};
+
+use crate::{
+    exit::{Exit, Failure},
+    flags::Format,
+    print,
+    talk::Voice,
+};
+
+/// Reads what `--slo` names: a file, a preset, or clauses. Several SLOs are tiers.
+pub(crate) fn load(arguments: &[String], voice: Voice) -> Result<Vec<Slo>, Failure> {
+    let mut slos = Vec::new();
+    for argument in arguments {
+        slos.extend(load_one(argument, voice)?);
+    }
+    let mut names: Vec<&str> = slos.iter().map(Slo::name).collect();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
+        return Err(Failure::usage(format!("two SLOs are called `{}`", twice[0]))
+            .hint("give each tier a name of its own"));
+    }
+    Ok(slos)
+}
+
+fn load_one(argument: &str, voice: Voice) -> Result<Vec<Slo>, Failure> {
+    let path = Path::new(argument);
+    let is_file = path.is_file() || has_extension(path, "toml");
+    if !is_file {
+        return Slo::from_argument(argument)
+            .map(|slo| vec![slo])
+            .map_err(|e| Failure::usage(e.render("--slo", argument, voice.color_err)));
+    }
+    let text = fs::read_to_string(path)
+        .map_err(|e| Failure::usage(format!("cannot read the SLO file {argument}: {e}")))?;
+    let file = SloFile::check(argument, &text)
+        .map_err(|e| Failure::usage(e.render(argument, &text, voice.color_err)))?;
+    for warning in &file.warnings {
+        voice.say(&warning.render(argument, &text, Severity::Warning, voice.color_err));
+    }
+    Ok(file.slos)
+}
+
+/// Whether a path ends in this extension.
+pub(crate) fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension))
+}
+
+/// `goodput slo check`.
+pub(crate) fn check(argument: &str, voice: Voice) -> Result<Exit, Failure> {
+    let slos = load_one(argument, voice)?;
+    let sentences: Vec<String> = slos
+        .iter()
+        .map(|slo| format!("{:<16} {}", slo.name(), slo.sentence()))
+        .collect();
+    print(&sentences.join("\n"))?;
+    Ok(Exit::Yes)
+}
+
+/// `goodput slo presets`.
+pub(crate) fn presets(format: Format) -> Result<Exit, Failure> {
+    match format {
+        Format::Human => print(&presets_table())?,
+        Format::Json | Format::Csv => {
+            let rows: Vec<serde_json::Value> = all_presets()
+                .iter()
+                .map(|p| {
+                    serde_json::json!({
+                        "name": p.name, "interaction": p.interaction, "clauses": p.clauses,
+                        "objective": p.objective, "streamed": p.streamed, "workload": p.workload,
+                        "reason": p.reason, "source": p.source,
+                    })
+                })
+                .collect();
+            print(&format!("{:#}", serde_json::Value::from(rows)))?;
+        }
+    }
+    Ok(Exit::Yes)
+}
