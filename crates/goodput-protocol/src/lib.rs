@@ -51,6 +51,7 @@ mod reply;
 mod request;
 mod sse;
 mod stream;
+mod tally;
 mod timings;
 
 pub use end::StreamEnd;
