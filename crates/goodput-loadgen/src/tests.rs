@@ -2,6 +2,7 @@
 
 mod faults;
 mod points;
+mod probing;
 mod server;
 
 use std::{

@@ -39,7 +39,7 @@ impl Verdict {
     }
 }
 
-/// Attainment of the first SLO against the open-loop rate, with 95 % intervals and the objective.
+/// Attainment of the first SLO against the open-loop rate, with 95% intervals and the objective.
 pub(crate) fn by_rate(result: &RunResult) -> Option<Chart> {
     let points = by_load(&result.points, Mode::Open);
     if points.is_empty() {
@@ -88,7 +88,7 @@ fn with_interval(
     let below = |p: &&PointRow| Some((share(p)? - p.attainment_interval?.low * 100.0).max(0.0));
     let text = |p: &&PointRow| {
         format!(
-            "<b>{}</b><br>{} % in SLO{}<br>n {}",
+            "<b>{}</b><br>{}% in SLO{}<br>n {}",
             load_words(p),
             percent(p.slo_attainment),
             p.attainment_interval.map_or_else(String::new, |i| format!(
@@ -138,13 +138,7 @@ pub(crate) fn by_clause(result: &RunResult) -> Option<Chart> {
         let y = points.iter().map(|p| share(p).map(|s| s * 100.0)).collect();
         let hover = points
             .iter()
-            .map(|p| {
-                format!(
-                    "<b>{}</b><br>{name}: {} %",
-                    load_words(p),
-                    percent(share(p))
-                )
-            })
+            .map(|p| format!("<b>{}</b><br>{name}: {}%", load_words(p), percent(share(p))))
             .collect();
         chart.add(points_line(name, x.clone(), y, hover, color, width));
     };
@@ -163,7 +157,7 @@ pub(crate) fn by_clause(result: &RunResult) -> Option<Chart> {
         ink::TEXT,
         3.0,
     );
-    let name = format!("objective {}", number(slo.objective * 100.0) + " %");
+    let name = format!("objective {}", number(slo.objective * 100.0) + "%");
     chart.add(level(&name, &x, slo.objective * 100.0, ink::ALL));
     Some(chart)
 }

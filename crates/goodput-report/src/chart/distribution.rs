@@ -2,9 +2,9 @@
 
 use goodput_ledger::PointRow;
 use goodput_sweep::{PointChart, RunResult};
-use plotly::{Scatter, common::Mode as Draw, layout::AxisType};
+use plotly::{Scatter, common::Mode as Draw};
 
-use super::{Chart, axis, bound_of, dashed, ink, layout, line, title};
+use super::{Chart, axis, bound_of, dashed, ends, ink, layout, line, logarithmic, title};
 use crate::terminal::load_words;
 
 /// Which distribution.
@@ -37,6 +37,15 @@ impl Spread {
         }
     }
 
+    const fn axis(self) -> &'static str {
+        match self {
+            Self::Ttft => "TTFT",
+            Self::Tpot => "TPOT",
+            Self::E2e => "end to end",
+            Self::Stall => "longest gap",
+        }
+    }
+
     fn quantiles(self, chart: &PointChart) -> &[f64] {
         match self {
             Self::Ttft => &chart.ttft_ms,
@@ -50,13 +59,14 @@ impl Spread {
 /// The distribution functions of every point, faint; the page brings out the chosen one, which it
 /// finds by `meta`.
 pub(crate) fn distribution(result: &RunResult, spread: Spread) -> Option<Chart> {
-    let x = axis()
-        .title(title(&format!("{} ms", spread.metric().to_uppercase())))
-        .type_(AxisType::Log)
-        .tick_values(vec![
-            1., 3., 10., 30., 100., 300., 1e3, 3e3, 1e4, 3e4, 1e5, 3e5,
-        ])
-        .tick_format(",d");
+    let (low, high) = ends(
+        result
+            .charts
+            .iter()
+            .flat_map(|c| spread.quantiles(c))
+            .copied(),
+    )?;
+    let x = logarithmic(&format!("{}, ms", spread.axis()), low, high * 3.0);
     let y = axis().title(title("% of requests")).range(vec![0.0, 102.0]);
     let mut chart = Chart::new(layout(x, y, 300).show_legend(false));
     let mut any = false;
@@ -93,10 +103,10 @@ fn one(row: &PointRow, values: Vec<f64>) -> super::Series<f64, f64> {
     Scatter::new(values, shares)
         .mode(Draw::Lines)
         .line(line(ink::GOOD, 1.0))
-        .opacity(0.18)
+        .opacity(0.28)
         .meta(row.point)
         .hover_template(format!(
-            "<b>{name}</b><br>%{{y:.0f}} % within %{{x:,.3~r}} ms<extra></extra>"
+            "<b>{name}</b><br>%{{y:.0f}}% within %{{x:,.3~r}} ms<extra></extra>"
         ))
         .name(name)
 }

@@ -3,10 +3,9 @@
 use goodput_ledger::{Mode, PointRow};
 use goodput_stats::min_samples_for;
 use goodput_sweep::RunResult;
-use plotly::layout::AxisType;
 
 use super::{
-    Chart, LoadScale, axis, bound_of, by_load, hollow, ink, layout, level, points_line, title,
+    Chart, LoadScale, bound_of, by_load, ends, hollow, ink, layout, level, logarithmic, points_line,
 };
 use crate::{
     number::{count, span_ms},
@@ -59,13 +58,17 @@ pub(crate) fn latency(result: &RunResult, measure: Measure, mode: Mode) -> Optio
         return None;
     }
     let scale = LoadScale(mode);
-    let y = axis()
-        .title(title(&format!("{} ms", measure.metric().to_uppercase())))
-        .type_(AxisType::Log)
-        .tick_values(vec![
-            1., 2., 5., 10., 20., 50., 100., 200., 500., 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5,
-        ])
-        .tick_format(",d");
+    let bound = bound_of(result, measure.metric());
+    let values = points
+        .iter()
+        .flat_map(|p| measure.percentiles(p))
+        .filter_map(|p| p.2);
+    let (low, high) = ends(values.chain(bound.map(|b| b.0)))?;
+    let y = logarithmic(
+        &format!("{}, ms", measure.metric().to_uppercase()),
+        low,
+        high,
+    );
     let mut chart = Chart::new(layout(scale.axis(&points), y, 360));
     let colors = [ink::GOOD_LIGHT, ink::GOOD, ink::GOOD_DEEP];
     let mut sparse: Vec<(f64, Option<f64>, String)> = Vec::new();
@@ -102,7 +105,7 @@ pub(crate) fn latency(result: &RunResult, measure: Measure, mode: Mode) -> Optio
         let hover = sparse.into_iter().map(|s| s.2).collect();
         chart.add(hollow("too few samples", x, y, hover, ink::ALL));
     }
-    if let Some((bound, clause)) = bound_of(result, measure.metric()) {
+    if let Some((bound, clause)) = bound {
         chart.add(level(clause, &scale.of(&points), bound, ink::LATE));
     }
     Some(chart)

@@ -7,6 +7,7 @@ mod attainment;
 mod curve;
 mod distribution;
 mod latency;
+mod scale;
 mod timeline;
 
 use goodput_ledger::{Mode, PointRow};
@@ -16,7 +17,9 @@ use plotly::{
     common::{
         Anchor, DashType, Font, Line, Marker, MarkerSymbol, Mode as Draw, Orientation, Title,
     },
-    layout::{Annotation, Axis, Legend, Margin, Shape, ShapeLayer, ShapeLine, ShapeType},
+    layout::{
+        Annotation, Axis, Legend, Margin, Shape, ShapeLayer, ShapeLine, ShapeType, TraceOrder,
+    },
 };
 use serde::Serialize;
 
@@ -24,6 +27,7 @@ pub(crate) use attainment::{by_clause, by_rate};
 pub(crate) use curve::{characters, curve};
 pub(crate) use distribution::{Spread, distribution};
 pub(crate) use latency::{Measure, latency};
+use scale::{LoadScale, ends, logarithmic};
 pub(crate) use timeline::{requests, tokens_over_time};
 
 /// Colour names that the page resolves.
@@ -79,61 +83,6 @@ pub(crate) fn by_load(points: &[PointRow], mode: Mode) -> Vec<&PointRow> {
     chosen
 }
 
-/// How the load is laid out: users on a doubling scale, rates on a plain one.
-///
-/// The doubling scale is computed here, not by the chart library, whose shapes and notes disagree
-/// about units on its logarithmic axes.
-#[derive(Clone, Copy)]
-pub(crate) struct LoadScale(pub(crate) Mode);
-
-impl LoadScale {
-    pub(crate) fn at(self, load: f64) -> f64 {
-        match self.0 {
-            Mode::Closed => load.max(0.5).log2(),
-            Mode::Open => load,
-        }
-    }
-
-    pub(crate) fn of(self, points: &[&PointRow]) -> Vec<f64> {
-        points.iter().map(|p| self.at(p.load())).collect()
-    }
-
-    fn axis(self, points: &[&PointRow]) -> Axis {
-        let places = self.of(points);
-        let (first, last) = (
-            places.first().copied().unwrap_or(0.0),
-            places.last().copied().unwrap_or(1.0),
-        );
-        let room = ((last - first) * 0.04).max(0.05);
-        let axis = axis()
-            .range(vec![first - room, last + room])
-            .zero_line(false);
-        match self.0 {
-            Mode::Open => axis.title(title("arrivals a second")),
-            Mode::Closed => {
-                let (at, text) = ticks(points, &places, (last - first).max(1.0) / 16.0);
-                axis.title(title("requests in flight"))
-                    .tick_values(at)
-                    .tick_text(text)
-            }
-        }
-    }
-}
-
-/// Labels for the tested loads, leaving out those that would run into the one before.
-fn ticks(points: &[&PointRow], places: &[f64], apart: f64) -> (Vec<f64>, Vec<String>) {
-    let mut kept: Vec<(f64, String)> = Vec::new();
-    for (point, &place) in points.iter().zip(places) {
-        if kept
-            .last()
-            .is_none_or(|(before, _)| place - before >= apart)
-        {
-            kept.push((place, crate::number::number(point.load())));
-        }
-    }
-    kept.into_iter().unzip()
-}
-
 fn title(text: &str) -> Title {
     Title::with_text(text).font(Font::new().size(13).color(ink::TEXT))
 }
@@ -148,25 +97,28 @@ fn axis() -> Axis {
         .fixed_range(true)
 }
 
-/// A layout of the page's look, with these axes and height.
+/// A layout of the page's look, with these axes and height. The legend stands above.
 fn layout(x: Axis, y: Axis, height: usize) -> Layout {
     Layout::new()
         .x_axis(x)
         .y_axis(y)
         .height(height)
-        .margin(Margin::new().left(56).right(16).top(34).bottom(48))
+        .margin(Margin::new().left(56).right(16).top(40).bottom(44))
         .paper_background_color(ink::NONE)
         .plot_background_color(ink::NONE)
         .font(Font::new().family("system-ui, sans-serif").color(ink::TEXT))
-        .legend(
-            Legend::new()
-                .orientation(Orientation::Horizontal)
-                .x(0.0)
-                .x_anchor(Anchor::Left)
-                .y(-0.2)
-                .y_anchor(Anchor::Top)
-                .font(Font::new().size(13)),
-        )
+        .legend(legend())
+}
+
+fn legend() -> Legend {
+    Legend::new()
+        .orientation(Orientation::Horizontal)
+        .x(0.0)
+        .x_anchor(Anchor::Left)
+        .y(1.03)
+        .y_anchor(Anchor::Bottom)
+        .trace_order(TraceOrder::Normal)
+        .font(Font::new().size(13))
 }
 
 fn line(color: &'static str, width: f64) -> Line {

@@ -27,7 +27,7 @@ pub(crate) fn requests(of_point: &PointChart) -> Option<Chart> {
         .title(title("requests, by arrival"));
     let y = y.range(vec![bars.len() as f64, -1.0]);
     let x = axis().title(title("seconds")).zero_line(false);
-    let height = 110 + (bars.len() * 7).clamp(140, 640);
+    let height = 90 + (bars.len() * 6).clamp(120, 720);
     let mut chart = Chart::new(layout(x, y, height));
     let wait = |b: &RequestBar| Some((b.origin_s, b.first_token_s.unwrap_or(b.end_s)));
     let stream = |met: bool| {

@@ -50,7 +50,7 @@ fn sold(result: &RunResult, sell: &ByObjective) -> String {
         .first()
         .map_or(1.0, |slo| slo.objective);
     format!(
-        "At this rate {} % of {} requests met the SLO, and at least {} % with 95 % confidence. The objective is {}.",
+        "At this rate {}% of {} requests met the SLO, and at least {}% with 95% confidence. The objective is {}.",
         percent(Some(sell.attainment)),
         count(sell.row.requests),
         percent(Some(sell.interval.low)),
@@ -62,16 +62,13 @@ fn bench(point: &PointRow) -> (String, String) {
     let share = percent(point.slo_attainment);
     let interval = point.attainment_interval.map_or_else(String::new, |i| {
         format!(
-            " The 95 % interval is {} to {} %.",
+            " The 95% interval is {} to {}%.",
             percent(Some(i.low)),
             percent(Some(i.high))
         )
     });
     (
-        format!(
-            "{share} % of requests met the SLO at {}.",
-            load_words(point)
-        ),
+        format!("{share}% of requests met the SLO at {}.", load_words(point)),
         format!(
             "{} requests were measured.{interval}",
             count(point.requests)
@@ -136,7 +133,7 @@ impl Card {
             .map(|line| format!("<p>{}</p>", escape(line)))
             .collect();
         format!(
-            "<article class=\"card {}\"><h3>{}</h3><p class=\"figure\">{}<small>{}</small></p>{}</article>\n",
+            "<article class=\"card {}\"><h3>{}</h3><p class=\"figure\"><span>{}</span><small>{}</small></p>{}</article>\n",
             self.class,
             self.name,
             escape(&self.figure),
@@ -215,7 +212,7 @@ fn cap(result: &RunResult) -> Option<Card> {
         lines: vec![
             run_at,
             format!(
-                "The last load where every clause holds; {} % meet all of them.",
+                "The last load where every clause holds; {}% meet all of them.",
                 percent(cap.slo_attainment)
             ),
         ],
@@ -234,7 +231,7 @@ fn scale_out(answers: &OperatingPoint) -> Option<Card> {
             number(tokens)
         )
     });
-    let lines = vec!["Add a replica here: 70 % of what one can carry.".to_owned()];
+    let lines = vec!["Add a replica here: 70% of what one can carry.".to_owned()];
     Some(Card {
         class: "scale",
         name: "Scale out",
@@ -249,7 +246,7 @@ fn peak(answers: &OperatingPoint) -> Option<Card> {
         return Some(Card::missing("peak", "Peak", answers, "peak"));
     };
     let interval = peak.interval.map_or_else(String::new, |i| {
-        format!(" [{} to {}]", number(i.low), number(i.high))
+        format!("[{} to {}] ", number(i.low), number(i.high))
     });
     let late = peak.late_share.map_or_else(String::new, |share| {
         format!(
@@ -268,7 +265,7 @@ fn peak(answers: &OperatingPoint) -> Option<Card> {
         figure: number(peak.row.goodput_tok_s),
         unit: "good tok/s",
         lines: vec![
-            format!("At {}{interval}", load_words(&peak.row)),
+            format!("{interval}at {}", load_words(&peak.row)),
             late,
             edge.to_owned(),
         ],

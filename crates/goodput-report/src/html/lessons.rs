@@ -68,9 +68,9 @@ fn past_the_peak(result: &RunResult, last: &PointRow) -> Option<Lesson> {
     if peak.point == last.point || peak.throughput_tok_s <= 0.0 || peak.goodput_tok_s <= 0.0 {
         return None;
     }
-    let change = |from: f64, to: f64| format!("{:+.0} %", (to / from - 1.0) * 100.0);
+    let change = |from: f64, to: f64| format!("{:+.0}%", (to / from - 1.0) * 100.0);
     let seen = format!(
-        "From {} to {} throughput changed by {}, goodput by {}. Beyond the KV cache's limit throughput itself falls by 0 to 3 %: a throughput chart does not show the collapse.",
+        "From {} to {} throughput changed by {}, goodput by {}. Beyond the KV cache's limit throughput itself falls by 0 to 3%: a throughput chart does not show the collapse.",
         load_words(peak),
         load_words(last),
         change(peak.throughput_tok_s, last.throughput_tok_s),

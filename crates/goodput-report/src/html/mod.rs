@@ -67,7 +67,7 @@ fn promise(page: &mut Page, result: &RunResult) {
     let Some(by_rate) = chart::by_rate(result) else {
         return;
     };
-    let figure = page.figure("by-rate", by_rate, "Arrivals come on their own schedule, whatever the server does: only this shows the queueing that users feel. Bars are 95 % intervals that allow for requests that are slow together.");
+    let figure = page.figure("by-rate", by_rate, "Arrivals come on their own schedule, whatever the server does: only this shows the queueing that users feel. Bars are 95% intervals that allow for requests that are slow together.");
     page.section(
         "promise",
         "What can be promised",

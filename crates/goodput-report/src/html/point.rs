@@ -69,7 +69,7 @@ fn facts_of(row: &PointRow) -> String {
     };
     let lengths = &row.lengths;
     let cached = format!(
-        "planned {} %, reported {} %, by server counters {} %",
+        "planned {}%, reported {}%, by server counters {}%",
         percent(lengths.planned_cached_share),
         percent(lengths.reported_cached_share),
         percent(lengths.server_cached_share),
@@ -92,6 +92,8 @@ fn facts_of(row: &PointRow) -> String {
                 row.in_flight_at_end
             ),
         ),
+        ("First token", two(row.ttft_p50_ms, row.ttft_p99_ms)),
+        ("Each token", two(row.tpot_p50_ms, row.tpot_p99_ms)),
         ("End to end", two(row.e2e_p50_ms, row.e2e_p99_ms)),
         ("Longest gap", two(row.stall_p50_ms, row.stall_p99_ms)),
         (

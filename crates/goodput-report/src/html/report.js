@@ -22,6 +22,16 @@
     figure.data.sort((a, b) => chosen(a) - chosen(b));
   };
 
+  // On a narrow page only labels with room between them stay.
+  const thin = (axis) => {
+    if (axis.type === "log" || !axis.tickvals) return;
+    const apart = (axis.range[1] - axis.range[0]) / 9;
+    let last = -Infinity;
+    const keep = axis.tickvals.map((at) => at - last >= apart && ((last = at), true));
+    axis.tickvals = axis.tickvals.filter((_, i) => keep[i]);
+    axis.ticktext = axis.ticktext.filter((_, i) => keep[i]);
+  };
+
   const draw = (plot) => {
     const { figure: id, each, spread } = plot.dataset;
     const figure = figures[id ?? each + select.value];
@@ -30,9 +40,11 @@
     const { data, layout } = themed(figure);
     if (spread !== undefined) bringOut({ data });
     if (innerWidth < 600) {
-      layout.margin = { ...layout.margin, l: 44, r: 8 };
+      layout.margin = { ...layout.margin, l: 44, r: 8, t: layout.margin.t + 30 };
+      layout.legend.x = -0.1;
       layout.legend.font.size = 11;
       layout.font.size = 11;
+      thin(layout.xaxis);
     }
     Plotly.react(plot, data, layout, config);
   };

@@ -31,7 +31,7 @@ pub(super) fn points(result: &RunResult) -> String {
     if void {
         notes += "<p class=\"note\">Struck-out loads are not valid; no answer rests on them.</p>";
     }
-    let head = "<tr><th rowspan=2>Load<th rowspan=2>req/s<th colspan=2>TTFT ms<th colspan=2>TPOT ms<th>Stall ms\
+    let head = "<tr><th rowspan=2>Load<th rowspan=2>req/s<th colspan=2>TTFT ms<th colspan=2>TPOT ms<th>Gap ms\
         <th rowspan=2>in SLO %<th colspan=2>tok/s<th rowspan=2>char/s<th rowspan=2>words/s<th rowspan=2>n\
         <th rowspan=2 class=\"left\">Remarks</tr>\
         <tr><th>p50<th>p99<th>p50<th>p99<th>p99<th>good<th>all</tr>";
@@ -125,7 +125,7 @@ pub(super) fn rates(result: &RunResult) -> String {
         );
     }
     format!(
-        "<div class=\"scroll\"><table><thead><tr><th>Rate<th>n<th>in SLO %<th>95 % interval<th>good tok/s<th class=\"left\">Objective</tr></thead><tbody>{rows}</tbody></table></div>\n"
+        "<div class=\"scroll\"><table><thead><tr><th>Rate<th>n<th>in SLO %<th>95% interval<th>good tok/s<th class=\"left\">Objective</tr></thead><tbody>{rows}</tbody></table></div>\n"
     )
 }
 

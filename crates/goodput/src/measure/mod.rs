@@ -1,17 +1,20 @@
 //! `goodput sweep` and `goodput bench`: from flags to a result folder.
 
 mod bench;
+mod compose;
 mod document;
 mod live;
 mod observer;
 mod plan;
 mod run;
+mod scrape;
 mod server;
 mod setup;
 mod signals;
 mod sweep;
 mod workload;
 
+pub(crate) use document::{show, verdict};
 use goodput_config::TextError;
 pub(crate) use observer::lock;
 pub(crate) use signals::next_signal;
@@ -49,7 +52,9 @@ pub(crate) fn bench(flags: &BenchFlags, voice: Voice) -> Result<Exit, Failure> {
         most_users: bench::users(load),
         dry_run: false,
     };
-    setup::carry_out(&flags.run, &task, voice, async |run| run.point(load, 0).await.map(drop))
+    setup::carry_out(&flags.run, &task, voice, async |run| {
+        run.point(load, 0).await.map(drop)
+    })
 }
 
 /// A flag whose value cannot be read.

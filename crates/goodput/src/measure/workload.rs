@@ -2,16 +2,11 @@
 
 use std::{fs, path::Path};
 
-use goodput_slo::{LengthPercentiles, Slo};
+use goodput_slo::{LengthPercentiles, Slo, WorkloadStatement};
 use goodput_sweep::WorkloadFacts;
 use goodput_workload::WorkloadSpec;
 
 use crate::{exit::Failure, slo::has_extension, talk::Voice};
-
-/// How far a length percentile may lie from the SLO's statement before it is another workload.
-const LENGTHS_APART: f64 = 0.25;
-/// The same for the cached share, in points of share.
-const CACHE_APART: f64 = 0.1;
 
 /// The workload of this preset or file.
 pub(crate) fn load(name: &str, voice: Voice) -> Result<WorkloadSpec, Failure> {
@@ -28,7 +23,12 @@ pub(crate) fn load(name: &str, voice: Voice) -> Result<WorkloadSpec, Failure> {
 
 /// The workload to use: the one asked for, else the SLO's own; on the emulated replica a short one,
 /// so that a first look takes minutes.
-pub(crate) fn choose(asked: Option<&str>, slo: &Slo, emulated: bool, voice: Voice) -> Result<WorkloadSpec, Failure> {
+pub(crate) fn choose(
+    asked: Option<&str>,
+    slo: &Slo,
+    emulated: bool,
+    voice: Voice,
+) -> Result<WorkloadSpec, Failure> {
     if let Some(name) = asked {
         return load(name, voice);
     }
@@ -40,33 +40,32 @@ pub(crate) fn choose(asked: Option<&str>, slo: &Slo, emulated: bool, voice: Voic
 }
 
 /// In what a workload differs from what the SLO says of its own.
-pub(crate) fn disagreements(slo: &Slo, facts: &goodput_workload::WorkloadFacts) -> Vec<String> {
-    let Some(stated) = slo.workload() else { return Vec::new() };
-    let mut found = Vec::new();
-    let mut lengths = |what: &str, stated: Option<&LengthPercentiles>, has: &goodput_workload::Percentiles| {
-        let Some(stated) = stated else { return };
-        let pairs = [("p50", Some(stated.p50), has.p50), ("p90", stated.p90, has.p90), ("p99", stated.p99, has.p99)];
-        for (name, stated, has) in pairs {
-            if let Some(stated) = stated.map(f64::from)
-                && (has - stated).abs() > LENGTHS_APART * stated
-            {
-                found.push(format!("{what} {name} is {has:.0} tokens, the SLO `{}` is for {stated:.0}", slo.name()));
-            }
-        }
+pub(crate) fn disagreements(slo: &Slo, spec: &WorkloadSpec) -> Vec<String> {
+    let Some(stated) = slo.workload() else {
+        return Vec::new();
     };
-    lengths("input", stated.input_tokens.as_ref(), &facts.input_tokens);
-    lengths("output", stated.output_tokens.as_ref(), &facts.output_tokens);
-    if let Some(share) = stated.cached_share
-        && (facts.reusable_share - share).abs() > CACHE_APART
-    {
-        found.push(format!(
-            "{:.0}% of input can come from cache, the SLO `{}` is for {:.0}%",
-            100.0 * facts.reusable_share,
-            slo.name(),
-            100.0 * share
-        ));
-    }
-    found
+    let facts = spec.describe();
+    let three = |p: &goodput_workload::Percentiles| {
+        let [p50, p90, p99] = [p.p50, p.p90, p.p99].map(whole);
+        LengthPercentiles::of(p50, p90, p99)
+    };
+    stated.differences(&WorkloadStatement {
+        preset: Some(spec.name().to_owned()),
+        input_tokens: Some(three(&facts.input_tokens)),
+        output_tokens: Some(three(&facts.output_tokens)),
+        cached_share: Some(facts.reusable_share),
+        ..WorkloadStatement::default()
+    })
+}
+
+/// A percentile of token counts as a whole number of tokens.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a percentile lies between values of u32"
+)]
+fn whole(tokens: f64) -> u32 {
+    tokens.round() as u32
 }
 
 /// What the result says of the workload.

@@ -1,0 +1,250 @@
+//! Small requests beside the load: what a server says of itself.
+
+use std::{io, time::Duration};
+
+use bytes::Bytes;
+use goodput_protocol::{EndOfBody, Head, HttpError, Piece, ResponseReader};
+use http_body_util::{BodyExt, Full};
+
+use crate::{
+    client::{Client, USER_AGENT},
+    connection::{Connection, ReadFailure},
+    refusal::no_connection,
+    target::{HttpVersion, Limits},
+    watch::Watch,
+};
+
+/// No side request may take longer.
+const LIMIT: Duration = Duration::from_secs(10);
+/// Nor may its answer be longer: 16 MiB.
+const BODY_BYTES_MAX: usize = 16 << 20;
+
+/// A whole answer to a side request.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// Its head.
+    pub head: Head,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// Why a side request got no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// No connection; the sentence says to whom and why.
+    #[error("{0}")]
+    Connect(String),
+    /// It took longer than it may.
+    #[error("no answer within {0:?}")]
+    Late(Duration),
+    /// The connection broke.
+    #[error("the connection broke: {0}")]
+    Lost(#[source] io::Error),
+    /// What came is no HTTP.
+    #[error("{0}")]
+    Http(#[source] HttpError),
+    /// HTTP/2 failed.
+    #[error("HTTP/2: {0}")]
+    Http2(#[source] hyper::Error),
+    /// The answer is too long.
+    #[error("the answer is longer than {BODY_BYTES_MAX} bytes")]
+    Long,
+}
+
+impl Client {
+    /// `GET path`, an absolute path on the target's host, over a connection of the pool.
+    pub async fn get(&self, path: &str) -> Result<Reply, FetchError> {
+        self.fetch(path, None).await
+    }
+
+    /// `POST path` with a JSON body.
+    pub async fn post(&self, path: &str, json: Vec<u8>) -> Result<Reply, FetchError> {
+        self.fetch(path, Some(json)).await
+    }
+
+    async fn fetch(&self, path: &str, json: Option<Vec<u8>>) -> Result<Reply, FetchError> {
+        if self.target().http == HttpVersion::Http2 {
+            return self.fetch_http2(path, json).await;
+        }
+        let mut connection = self.reuse();
+        let reply = self.fetch_on(&mut connection, path, json.as_deref()).await;
+        if let Some(connection) = connection {
+            self.park(connection);
+        }
+        reply
+    }
+
+    /// The same over a connection of the caller's own, which is opened if there is none and left
+    /// there if it can be used again.
+    pub(crate) async fn fetch_on(
+        &self,
+        kept: &mut Option<Connection>,
+        path: &str,
+        json: Option<&[u8]>,
+    ) -> Result<Reply, FetchError> {
+        let request = self.side_request(path, json);
+        let limits = Limits {
+            total: Some(LIMIT),
+            ..self.target().limits
+        };
+        let mut watch = Watch::new(limits, self.clock().now());
+        if let Some(mut connection) = kept.take() {
+            match self.ask(&mut connection, &request, &mut watch).await {
+                Ok((reply, reusable)) => {
+                    *kept = reusable.then_some(connection);
+                    return Ok(reply);
+                }
+                // The server had closed it: once more, below, on a fresh one.
+                Err(FetchError::Lost(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let mut connection = match self.dial(&mut watch).await {
+            None => {
+                return Err(FetchError::Connect(format!(
+                    "no connection to {} within its limit",
+                    self.authority()
+                )));
+            }
+            Some(dialled) => {
+                dialled.map_err(|e| FetchError::Connect(no_connection(&self.authority(), &e)))?
+            }
+        };
+        watch.sent(self.clock().now());
+        let (reply, reusable) = self.ask(&mut connection, &request, &mut watch).await?;
+        *kept = reusable.then_some(connection);
+        Ok(reply)
+    }
+
+    async fn ask(
+        &self,
+        connection: &mut Connection,
+        request: &[u8],
+        watch: &mut Watch,
+    ) -> Result<(Reply, bool), FetchError> {
+        let sent = watch.over(self.clock(), connection.send(request)).await;
+        sent.ok_or(FetchError::Late(LIMIT))?
+            .map_err(FetchError::Lost)?;
+        let mut reader = ResponseReader::new();
+        let mut body = Vec::new();
+        loop {
+            let received = match connection.receive(self.clock(), &self.buffers, watch).await {
+                Ok(received) => received,
+                Err(ReadFailure::Limit) => return Err(FetchError::Late(LIMIT)),
+                Err(ReadFailure::Io(error)) => return Err(FetchError::Lost(error)),
+            };
+            let closed = received.bytes().is_empty();
+            let read = take(&mut reader, received.bytes(), &mut body);
+            self.buffers.recycle(received);
+            read?;
+            let whole = if closed {
+                reader.on_close() == EndOfBody::Clean
+            } else {
+                reader.is_complete()
+            };
+            match (whole, closed, reader.head()) {
+                (true, _, Some(head)) => {
+                    let reply = Reply {
+                        head: head.clone(),
+                        body,
+                    };
+                    return Ok((reply, reader.is_reusable() && !closed));
+                }
+                (_, true, _) => return Err(FetchError::Lost(io::ErrorKind::UnexpectedEof.into())),
+                _ => {}
+            }
+        }
+    }
+
+    fn side_request(&self, path: &str, json: Option<&[u8]>) -> Vec<u8> {
+        let verb = if json.is_some() { "POST" } else { "GET" };
+        let mut head = format!(
+            "{verb} {path} HTTP/1.1\r\nhost: {}\r\nuser-agent: {USER_AGENT}\r\naccept: */*\r\n",
+            self.authority()
+        );
+        for (name, value) in &self.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if let Some(json) = json {
+            head.push_str(&format!(
+                "content-type: application/json\r\ncontent-length: {}\r\n",
+                json.len()
+            ));
+        }
+        head.push_str("\r\n");
+        let mut bytes = head.into_bytes();
+        bytes.extend_from_slice(json.unwrap_or_default());
+        bytes
+    }
+
+    async fn fetch_http2(&self, path: &str, json: Option<Vec<u8>>) -> Result<Reply, FetchError> {
+        let whole = async {
+            let place = match self.http2.reuse() {
+                Some(place) => place,
+                None => self
+                    .http2
+                    .dial(self)
+                    .await
+                    .map_err(|e| FetchError::Connect(no_connection(&self.authority(), &e)))?,
+            };
+            let verb = if json.is_some() {
+                http::Method::POST
+            } else {
+                http::Method::GET
+            };
+            let mut request = http::Request::builder()
+                .method(verb)
+                .uri(format!("{}{path}", self.origin()))
+                .header("user-agent", USER_AGENT);
+            for (name, value) in &self.headers {
+                request = request.header(name, value);
+            }
+            if json.is_some() {
+                request = request.header("content-type", "application/json");
+            }
+            let body = Full::new(Bytes::from(json.unwrap_or_default()));
+            let request = request
+                .body(body)
+                .expect("invariant: every part was checked when the client was made");
+            let answer = place.send(request).await.map_err(FetchError::Http2)?;
+            let head = crate::http2::head(answer.headers(), answer.status());
+            let body = http_body_util::Limited::new(answer.into_body(), BODY_BYTES_MAX);
+            let body = body
+                .collect()
+                .await
+                .map_err(|_| FetchError::Long)?
+                .to_bytes()
+                .to_vec();
+            Ok(Reply { head, body })
+        };
+        let limits = Limits {
+            total: Some(LIMIT),
+            ..self.target().limits
+        };
+        let mut watch = Watch::new(limits, self.clock().now());
+        watch.sent(self.clock().now());
+        watch
+            .over(self.clock(), whole)
+            .await
+            .unwrap_or(Err(FetchError::Late(LIMIT)))
+    }
+}
+
+fn take(
+    reader: &mut ResponseReader,
+    mut bytes: &[u8],
+    body: &mut Vec<u8>,
+) -> Result<(), FetchError> {
+    while let Some(piece) = reader.next(&mut bytes).map_err(FetchError::Http)? {
+        match piece {
+            Piece::Body(part) if body.len() + part.len() > BODY_BYTES_MAX => {
+                return Err(FetchError::Long);
+            }
+            Piece::Body(part) => body.extend_from_slice(part),
+            Piece::End => break,
+            Piece::Head => {}
+        }
+    }
+    Ok(())
+}
