@@ -316,13 +316,11 @@ fn quantity<'a>(
     expected: &str,
 ) -> Result<(Decimal, &'a str), TextError> {
     let text = text.trim();
-    if let Some(positive) = text
-        .strip_prefix('-')
-        .filter(|rest| Decimal::with_unit(rest).is_some())
-    {
+    let positive = text.strip_prefix('-').and_then(Decimal::with_unit);
+    if positive.is_some() {
         return Err(TextError::new(format!("`{text}` is below zero"))
             .expected(expected)
-            .hint(format!("did you mean `{positive}`?")));
+            .hint("drop the minus sign"));
     }
     Decimal::with_unit(text)
         .ok_or_else(|| TextError::new(format!("`{text}` is not {what}")).expected(expected))

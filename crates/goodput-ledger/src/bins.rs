@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::Range, time::Duration};
 use goodput_record::{Gaps, RequestSummary, Timestamp, nanos};
 
 /// What one bin counts. Whole numbers only, so merging in any order gives the same books.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bin<const N: usize>(pub(crate) [u64; N]);
 
 impl<const N: usize> Bin<N> {

@@ -78,18 +78,16 @@ impl PointBooks {
     ///
     /// Tokens count by the instant at which they arrived, whatever the phase; outcomes, verdicts
     /// and latencies count for measured requests only.
-    pub fn post(
-        &mut self,
-        summary: &RequestSummary,
-        gaps: &Gaps,
-        phase: Phase,
-        steps: u16,
-    ) -> Vec<Verdict> {
-        let verdicts: Vec<Verdict> = self
-            .slos
-            .iter()
-            .map(|b| b.slo.judge(summary, gaps))
-            .collect();
+    pub fn post(&mut self, summary: &RequestSummary, gaps: &Gaps, phase: Phase) -> Vec<Verdict> {
+        // What the end of the run cut off is neither met nor missed.
+        let cut = summary.outcome() == Outcome::Cancelled;
+        let judge = |books: &SloBooks| {
+            if cut {
+                return Verdict::Excused;
+            }
+            books.slo.judge(summary, gaps)
+        };
+        let verdicts: Vec<Verdict> = self.slos.iter().map(judge).collect();
         self.counted.ended += 1;
         self.post_tokens(summary, gaps, &verdicts);
         self.post_busy(summary);
@@ -97,14 +95,11 @@ impl PointBooks {
             self.counted.measured(summary);
             self.spans.post(summary);
             self.lengths.post(summary);
-            // What the end of the run cut off is neither met nor missed.
-            if summary.outcome() != Outcome::Cancelled {
-                for (books, verdict) in self.slos.iter_mut().zip(&verdicts) {
-                    books.post(summary, *verdict);
-                }
+            for (books, verdict) in self.slos.iter_mut().zip(&verdicts).filter(|_| !cut) {
+                books.post(summary, *verdict);
             }
         }
-        self.post_step(summary, phase, steps);
+        self.post_step(summary, phase);
         verdicts
     }
 
@@ -138,7 +133,8 @@ impl PointBooks {
         }
     }
 
-    fn post_step(&mut self, summary: &RequestSummary, phase: Phase, steps: u16) {
+    fn post_step(&mut self, summary: &RequestSummary, phase: Phase) {
+        let steps = summary.arrival().steps;
         if steps < 2 {
             return;
         }
@@ -147,8 +143,7 @@ impl PointBooks {
             .sessions
             .entry(session)
             .and_modify(|(t, _)| t.add(summary));
-        let (record, measured) =
-            whole.or_insert_with(|| (TrajectoryRecord::begin(summary, steps), true));
+        let (record, measured) = whole.or_insert_with(|| (TrajectoryRecord::begin(summary), true));
         *measured &= phase == Phase::Measured || summary.arrival().step > 0;
         let over = record.steps_ended >= steps || summary.outcome() != Outcome::Ok;
         if over && let Some((record, true)) = self.sessions.remove(&session) {

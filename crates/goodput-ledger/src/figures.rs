@@ -3,15 +3,11 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use goodput_record::{FinishReason, Outcome, Timestamp};
-use goodput_slo::Slo;
 use goodput_stats::{Adjusted, Distribution, Interval, attainment_interval, series_mean};
 
 use crate::{
     bins::Bins,
-    books::{
-        EXCUSED, GOOD_CHARACTERS, GOOD_TOKENS, GOOD_WORDS, Latency, MET, MISSED, PointBooks,
-        SloBooks,
-    },
+    books::{GOOD_CHARACTERS, GOOD_TOKENS, GOOD_WORDS, Latency, MET, MISSED, PointBooks, SloBooks},
     counts::{Counted, Lengths},
     row::{Between, ClauseRow, LengthRow, Mode, PointRow, SloRow, WithFailures},
 };
@@ -68,6 +64,7 @@ pub struct Charted {
 impl PointBooks {
     /// Works out the point's row.
     #[must_use]
+    #[expect(clippy::too_many_lines, reason = "a table: one line a figure")]
     pub fn row(&self, facts: &PointFacts) -> PointRow {
         let ([tokens, characters, words, busy_ns], seconds) = self.received(&facts.window);
         let per_second = |n: u64| rate(n as f64, seconds);
@@ -105,7 +102,7 @@ impl PointBooks {
             attainment_interval: first.and_then(|s| s.attainment_interval),
             trajectory_attainment: first.and_then(|s| s.trajectory_attainment),
             outcomes: self.counted.outcomes(),
-            statuses: named(&self.counted.statuses, |s| s.to_string()),
+            statuses: named(&self.counted.statuses, ToString::to_string),
             ttft_p50_ms: p(Latency::Ttft, 0.5),
             ttft_p90_ms: p(Latency::Ttft, 0.9),
             ttft_p95_ms: p(Latency::Ttft, 0.95),
@@ -313,7 +310,7 @@ impl Lengths {
             reported_cached_share: ratio(self.reported.1, self.reported.0),
             server_cached_share: None,
             early_stop_share: share(counted.ended_early),
-            finish_reasons: named(&counted.finish_reasons, finish_name)
+            finish_reasons: named(&counted.finish_reasons, |r| finish_name(*r))
                 .into_iter()
                 .filter_map(|(name, n)| Some((name, share(n)?)))
                 .collect(),
@@ -323,7 +320,7 @@ impl Lengths {
     }
 }
 
-fn finish_name(reason: &FinishReason) -> String {
+fn finish_name(reason: FinishReason) -> String {
     match reason {
         FinishReason::Stop => "stop",
         FinishReason::Length => "length",

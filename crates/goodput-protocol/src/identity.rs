@@ -91,6 +91,7 @@ impl ServerIdentity {
                 Some("sglang") => self.settle(EngineKind::Sglang),
                 Some("llamacpp") => self.settle(EngineKind::LlamaCpp),
                 Some("tensorrt_llm") => self.settle(EngineKind::TensorRtLlm),
+                Some("goodput") => self.settle(EngineKind::GoodputEmulator),
                 Some("library") => self.settle(EngineKind::Ollama),
                 _ => {}
             }

@@ -28,9 +28,9 @@ pub(crate) struct TooLong;
 pub(crate) struct EventReader {
     /// An unfinished line.
     line: Vec<u8>,
-    /// Data of an unfinished event.
+    /// Data of an unfinished event, and how many lines it came in.
     data: Vec<u8>,
-    has_data: bool,
+    data_lines: usize,
     named_error: bool,
     /// The last byte was a CR, so that a LF right behind it belongs to it.
     after_cr: bool,
@@ -43,7 +43,7 @@ impl EventReader {
         Self {
             line: Vec::new(),
             data: Vec::new(),
-            has_data: false,
+            data_lines: 0,
             named_error: false,
             after_cr: false,
             first_line_over: false,
@@ -55,7 +55,7 @@ impl EventReader {
     pub(crate) fn reset(&mut self) {
         self.line.clear();
         self.data.clear();
-        self.has_data = false;
+        self.data_lines = 0;
         self.named_error = false;
         self.after_cr = false;
         self.first_line_over = false;
@@ -130,7 +130,7 @@ impl EventReader {
 
     /// The value of a data line that is the first of its event.
     fn lone_data<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
-        if self.has_data || !self.first_line_over {
+        if self.data_lines > 0 || !self.first_line_over {
             return None;
         }
         let value = line.strip_prefix(b"data:")?;
@@ -163,11 +163,11 @@ impl EventReader {
                 if self.data.len() + value.len() >= self.max_bytes {
                     return Err(TooLong);
                 }
-                if self.has_data {
+                if self.data_lines > 0 {
                     self.data.push(b'\n');
                 }
                 self.data.extend_from_slice(value);
-                self.has_data = true;
+                self.data_lines += 1;
             }
             b"event" => self.named_error = value == b"error",
             // Comments have an empty field name; `id` and `retry` steer a reconnection, which a
@@ -179,7 +179,7 @@ impl EventReader {
 
     fn dispatch(&mut self, flushed: bool, on_event: &mut impl FnMut(Event<'_>)) {
         let named_error = std::mem::take(&mut self.named_error);
-        if std::mem::take(&mut self.has_data) {
+        if std::mem::take(&mut self.data_lines) > 0 {
             on_event(Event {
                 data: &self.data,
                 named_error,

@@ -61,7 +61,9 @@ mod tests {
     #[test]
     fn a_time_in_the_wrong_unit_is_flagged() {
         // Case O-RP-04: 2000 meant as milliseconds, where nanoseconds are expected.
-        let seen = plausibility(Duration::from_nanos(2000), Duration::from_secs(2)).unwrap();
+        let eval_duration = 2000;
+        let server = Duration::from_nanos(eval_duration);
+        let seen = plausibility(server, Duration::from_secs(2)).unwrap();
         assert_eq!(seen.flag(), Some("server_timing_implausible"));
         let good = plausibility(Duration::from_millis(1900), Duration::from_secs(2)).unwrap();
         assert_eq!(good, Plausibility::Plausible);

@@ -25,6 +25,8 @@ pub struct Arrival {
     pub session: u32,
     /// Its place in the session, from 0.
     pub step: u16,
+    /// Steps of the whole session, as planned; 1 for a request of its own.
+    pub steps: u16,
     /// Input tokens as planned.
     pub planned_input_tokens: u32,
     /// Input tokens, of those planned, that an earlier request of the same run made reusable.
@@ -179,8 +181,8 @@ impl RequestSummary {
         };
         if summary.token_gaps().is_some() && !summary.one_burst() {
             let shared = shared_gaps(&track.gaps, end.output_tokens.map_or(0, TokenCount::get));
-            summary.tpot_median = weighted_quantile(&shared, 0.5);
-            summary.itl_p99 = weighted_quantile(&shared, 0.99);
+            summary.tpot_median = weighted_quantile(&shared, 0.5, true);
+            summary.itl_p99 = weighted_quantile(&shared, 0.99, false);
         }
         summary
     }
@@ -416,9 +418,9 @@ fn shared_gaps(gaps: &GapBuffer, output_tokens: u32) -> Vec<(u64, f64)> {
     shared
 }
 
-/// The smallest gap such that at least the share `q` of all tokens has it or less; for the median
-/// of an even count, the mean of the two middle ones.
-fn weighted_quantile(sorted: &[(u64, f64)], q: f64) -> Option<Duration> {
+/// The smallest gap such that at least the share `q` of all tokens has it or less. Where that share
+/// is exact and `between` is asked for, as for a median, the mean of it and the next.
+fn weighted_quantile(sorted: &[(u64, f64)], q: f64, between: bool) -> Option<Duration> {
     let total: f64 = sorted.iter().map(|g| g.1).sum();
     let mut below = 0.0;
     for (i, (gap, weight)) in sorted.iter().enumerate() {
@@ -426,7 +428,7 @@ fn weighted_quantile(sorted: &[(u64, f64)], q: f64) -> Option<Duration> {
         if below + 1e-9 >= total * q {
             let next = sorted
                 .get(i + 1)
-                .filter(|_| (below - total * q).abs() < 1e-9 && q == 0.5);
+                .filter(|_| between && (below - total * q).abs() < 1e-9);
             let value = next.map_or(*gap, |n| gap.midpoint(n.0));
             return Some(Duration::from_nanos(value));
         }

@@ -5,7 +5,10 @@
 //! and null or an empty cell in files.
 
 mod bar;
+mod chart;
+
 pub mod csv;
+pub mod html;
 pub mod json;
 pub mod number;
 #[cfg(test)]

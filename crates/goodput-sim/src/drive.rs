@@ -28,8 +28,9 @@ pub trait Source {
     fn next_due(&self) -> Option<Timestamp>;
     /// Hands out a request that is due at or before `now`.
     fn take(&mut self, now: Timestamp) -> Option<Due>;
-    /// A request of this session is over: its next step, or the user's next request, may be due.
-    fn ended(&mut self, session: u32, at: Timestamp);
+    /// A request of this session is over, and how: its next step, or the user's next request, may
+    /// be due.
+    fn ended(&mut self, session: u32, at: Timestamp, outcome: Outcome);
 }
 
 /// When a run ends.
@@ -111,8 +112,8 @@ pub fn run<S: Sink>(
         } else {
             engine.advance(next, &mut desk);
         }
-        for (session, at) in desk.over.drain(..) {
-            source.ended(session, at);
+        for (session, at, outcome) in desk.over.drain(..) {
+            source.ended(session, at, outcome);
         }
     }
     desk.cut(engine, plan.cut);
@@ -129,7 +130,7 @@ struct Desk<S: Sink> {
     sink: Rc<S>,
     open: BTreeMap<u64, Open<S>>,
     /// Sessions whose request is over, not yet told to the source.
-    over: Vec<(u32, Timestamp)>,
+    over: Vec<(u32, Timestamp, Outcome)>,
     report: RunReport,
 }
 
@@ -153,7 +154,8 @@ impl<S: Sink> Desk<S> {
         if engine.submit(now, due.request).is_err() {
             self.report.refused += 1;
             request.end(now, End::of(Outcome::Rejected));
-            self.over.push((arrival.session, now.after(AFTER_REFUSAL)));
+            let again = now.after(AFTER_REFUSAL);
+            self.over.push((arrival.session, again, Outcome::Rejected));
             self.report.ended = self.report.ended.max(now);
             return;
         }
@@ -177,7 +179,8 @@ impl<S: Sink> Desk<S> {
             cached_tokens: open.cached_tokens,
             ..End::of(outcome)
         };
-        self.over.push((open.request.arrival().session, at));
+        let session = open.request.arrival().session;
+        self.over.push((session, at, outcome));
         open.request.end(at, end);
         self.report.ended = self.report.ended.max(at);
     }

@@ -123,7 +123,7 @@ impl Bound {
         self.is_fixed().then(|| self.base())
     }
 
-    /// Reads "500ms" or "300ms + 0.12ms x uncached_input_tokens". An error comes with its place.
+    /// Reads "500ms" or `300ms + 0.12ms x uncached_input_tokens`. An error comes with its place.
     pub(crate) fn parse(text: &str) -> Result<Self, (TextError, Range<usize>)> {
         let mut bound = Self::fixed(Duration::ZERO);
         let mut start = 0;

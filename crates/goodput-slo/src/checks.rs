@@ -113,7 +113,7 @@ fn trajectory(clauses: &[Placed<Clause>], findings: &mut Findings) {
         if step.value.bound.base() > deadline {
             let deadline = duration_text(deadline);
             let error = TextError::new(format!(
-                "a single step may take longer than its whole session: {deadline}"
+                "a single step may take longer than the {deadline} of its session"
             ))
             .expected(format!("a deadline above `{}`", step.value))
             .hint("give the session at least the sum of its steps' bounds and its tool time");

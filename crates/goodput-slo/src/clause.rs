@@ -39,8 +39,11 @@ impl Clause {
             let name = text[whole.clone()].split_whitespace().last().unwrap_or("");
             // A misspelt name is the first thing to say; a missing bound comes after it.
             let error = match Metric::parse(name) {
-                Ok(_) => TextError::new(format!("`{name}` has no bound"))
-                    .hint(format!("write `{name} <= 500ms`, say")),
+                Ok(metric) => {
+                    let example = if metric.is_pace() { "50ms" } else { "500ms" };
+                    TextError::new(format!("`{metric}` has no bound"))
+                        .hint(format!("write `{metric} <= {example}`, say"))
+                }
                 Err(_) => TextError::new(format!("`{}` is not a clause", &text[whole.clone()])),
             };
             return Err(error.expected(SHAPE).at(whole));

@@ -289,7 +289,7 @@ impl Checker<'_> {
 fn slogan() -> TextError {
     TextError::new("an SLO without a workload is a slogan")
         .expected("the workload it is meant for, at least a preset or the input and output lengths")
-        .hint(r#"add `[slo.workload]` with `preset = "azure-conv"`, or with `model`, `precision`, `input_tokens` and `output_tokens` percentiles and `cached_share`"#)
+        .hint(r#"add `[slo.workload]` with `preset = "azure-conversation"`, or with `model`, `precision`, `input_tokens` and `output_tokens` percentiles and `cached_share`"#)
 }
 
 /// A metric written as a field is nearly right.

@@ -1,6 +1,6 @@
 //! An SLO on the command line: `--slo ttft=500ms,tpot=50ms`, or a preset with changes.
 
-use goodput_config::{ConfigError, TextError};
+use goodput_config::{ConfigError, Problem, TextError};
 
 use crate::{
     bound::trimmed,
@@ -17,11 +17,16 @@ impl Slo {
     /// Reads what stands behind `--slo`, if it is no file: a preset, a preset with clauses of its
     /// own (`agent-step:e2e=5s`), or clauses (`ttft=500ms,tpot=50ms`).
     pub fn from_argument(text: &str) -> Result<Self, ConfigError> {
+        Self::from_argument_and_warnings(text).map(|(slo, _)| slo)
+    }
+
+    /// The same, with what is odd about it.
+    pub fn from_argument_and_warnings(text: &str) -> Result<(Self, Vec<Problem>), ConfigError> {
         let name = text.split(':').next().unwrap_or(text).trim();
-        if name.contains(['=', '<', ' ']) {
-            Self::inline(text)
+        if name.contains(['=', '<', '>', ' ']) {
+            Self::inline_and_warnings(text)
         } else {
-            Self::preset(text)
+            Self::preset_and_warnings(text)
         }
     }
 
@@ -29,6 +34,10 @@ impl Slo {
     ///
     /// Without an objective it is the first essay's, 99 % over 28 days. The workload is the run's.
     pub fn inline(text: &str) -> Result<Self, ConfigError> {
+        Self::inline_and_warnings(text).map(|(slo, _)| slo)
+    }
+
+    fn inline_and_warnings(text: &str) -> Result<(Self, Vec<Problem>), ConfigError> {
         let mut findings = Findings::default();
         let (clauses, objective) = items(text, 0, &mut findings);
         if clauses.is_empty() && findings.problems.is_empty() {
@@ -48,7 +57,7 @@ impl Slo {
             excused: Vec::new(),
             workload: None,
         };
-        ConfigError::unless_empty(FLAG, findings.problems, slo)
+        ConfigError::unless_empty(FLAG, findings.problems, (slo, findings.warnings))
     }
 }
 
@@ -71,6 +80,12 @@ pub(crate) fn items(
                 Ok(read) => objective = Some(read),
                 Err(error) => findings.problems.push(error.at(place)),
             }
+            continue;
+        }
+        if item.is_empty() {
+            let error = TextError::new("an entry of the list is empty");
+            let error = error.expected("clauses behind single commas");
+            findings.problems.push(error.at(place));
             continue;
         }
         match Clause::parse(item) {

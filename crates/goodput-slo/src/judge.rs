@@ -77,6 +77,12 @@ impl Misses {
         self.0
     }
 
+    /// Takes back what [`Misses::bits`] gave.
+    #[must_use]
+    pub const fn from_bits(bits: u16) -> Self {
+        Self(bits)
+    }
+
     /// The clauses seen to break, by index.
     pub fn indices(self) -> impl Iterator<Item = usize> {
         (0..Self::MOST_CLAUSES).filter(move |&index| self.has(index))
@@ -178,9 +184,10 @@ impl Slo {
         if !session.complete() {
             misses.0 |= Misses::OUTCOME.0;
         }
-        Some(match misses.is_empty() {
-            true => Verdict::Met,
-            false => Verdict::Missed(misses),
+        Some(if misses.is_empty() {
+            Verdict::Met
+        } else {
+            Verdict::Missed(misses)
         })
     }
 }
@@ -233,9 +240,10 @@ fn nth_token(request: &RequestSummary, gaps: &Gaps, n: u32, bound: Duration) -> 
         return ClauseVerdict::from_kept(time <= bound);
     }
     if request.output_tokens() < n {
-        return match was_left(request) {
-            true => left(request, bound),
-            false => ClauseVerdict::within(request.e2e(), bound),
+        return if was_left(request) {
+            left(request, bound)
+        } else {
+            ClauseVerdict::within(request.e2e(), bound)
         };
     }
     // The token came, but its instant was not kept: it lies between the first and the last.

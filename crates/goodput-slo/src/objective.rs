@@ -19,7 +19,7 @@ impl Objective {
     /// The first essay's: 99 % over 28 days. Whole weeks, so that no weekend drops in or out.
     #[must_use]
     pub fn essay() -> Self {
-        Self::of(Percent::of(99), Duration::from_secs(28 * 86_400))
+        Self::of(Percent::of(99), Duration::from_hours(28 * 24))
     }
 
     /// The share `percent` over `window`.

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use goodput_config::{ConfigError, FromText, TextError, known_names, suggest};
+use goodput_config::{
+    ConfigError, FromText, Problem, TextError, duration_text, known_names, suggest,
+};
 
 use crate::{
     checks::{Findings, Placed, check},
@@ -50,7 +52,7 @@ const PRESETS: [Preset; 6] = [
         asks: None,
         objective: "99% over 28d",
         streamed: true,
-        workload: "azure-conv",
+        workload: "azure-conversation",
         reason: "about 20 tok/s exceeds comfortable reading speed",
         source: "the essay's values (TTFT, TPOT, and Why Throughput Is the Wrong Target)",
     },
@@ -83,7 +85,7 @@ const PRESETS: [Preset; 6] = [
         asks: None,
         objective: "99% over 28d",
         streamed: false,
-        workload: "mooncake-conv",
+        workload: "mooncake-conversation",
         reason: "only end-to-end throughput matters",
         source: "the essay's \"minutes\", and its TPOT \"irrelevant\"; that they are 10 is ours; the objective is the one it gives for chat",
     },
@@ -94,7 +96,7 @@ const PRESETS: [Preset; 6] = [
         asks: None,
         objective: "99% over 28d",
         streamed: true,
-        workload: "azure-conv",
+        workload: "azure-conversation",
         reason: "must outrun speech synthesis",
         source: "the essay's values; the objective is the one it gives for chat",
     },
@@ -105,7 +107,7 @@ const PRESETS: [Preset; 6] = [
         asks: None,
         objective: "90% over 28d",
         streamed: true,
-        workload: "azure-conv",
+        workload: "azure-conversation",
         reason: "two clauses, since they fail for different reasons and need different fixes",
         source: "the second essay's values (Inference SLOs); it gives no window, 28d is the first essay's",
     },
@@ -118,7 +120,7 @@ impl Preset {
         let (input, output, cached) = match self.workload {
             "azure-code" => ((1469, 5188, 7436), (13, 55, 251), None),
             // Of its tokens, 37 % are reusable with an unbounded cache.
-            "mooncake-conv" => ((6909, 27367, 85400), (350, 597, 1119), Some(0.37)),
+            "mooncake-conversation" => ((6909, 27367, 85400), (350, 597, 1119), Some(0.37)),
             _ => ((1020, 2735, 4142), (129, 424, 601), None),
         };
         WorkloadStatement {
@@ -150,6 +152,10 @@ impl Slo {
     /// # Errors
     /// If there is no such preset, a clause is wrong, or one that the preset asks for is missing.
     pub fn preset(text: &str) -> Result<Self, ConfigError> {
+        Self::preset_and_warnings(text).map(|(slo, _)| slo)
+    }
+
+    pub(crate) fn preset_and_warnings(text: &str) -> Result<(Self, Vec<Problem>), ConfigError> {
         let name = text.split(':').next().unwrap_or(text);
         let Some(preset) = PRESETS.iter().find(|p| p.name == name.trim()) else {
             let problem = unknown(name.trim()).at(0..name.len());
@@ -178,7 +184,7 @@ impl Slo {
             excused: Vec::new(),
             workload: Some(preset.workload()),
         };
-        ConfigError::unless_empty(FLAG, findings.problems, slo)
+        ConfigError::unless_empty(FLAG, findings.problems, (slo, findings.warnings))
     }
 }
 
@@ -219,24 +225,22 @@ pub fn presets_table() -> String {
         let mut bounds = preset.clauses.join(" and ");
         if let Some((metric, example)) = preset.asks {
             bounds = format!(
-                "{bounds} and {metric} <= yours: --slo {}:{metric}={example}",
+                "{bounds} and {metric} <= what you give: --slo {}:{metric}={example}",
                 preset.name
             );
         }
         line("  bounds", &bounds);
-        let percentile = match preset.own_clauses()[0].value.percentile {
-            Some(_) => "each percentile as stated, and every bound for",
-            None => "every bound for",
+        let Objective {
+            percent, window, ..
+        } = preset.objective();
+        let window = duration_text(window);
+        let within = match preset.own_clauses()[0].value.percentile {
+            Some(_) => "within every bound, and each percentile as stated",
+            None => "within every bound",
         };
         line(
             "  objective",
-            &format!(
-                "{percentile} {} of requests",
-                preset
-                    .objective
-                    .replace(" over", " of requests over")
-                    .trim_end_matches(" of requests")
-            ),
+            &format!("{percent} of requests over {window} {within}"),
         );
         if !preset.streamed {
             line("  tpot", "not judged: not streamed to a human");

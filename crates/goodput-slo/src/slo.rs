@@ -1,6 +1,6 @@
 //! A checked SLO.
 
-use goodput_config::Percent;
+use goodput_config::{Percent, duration_text};
 
 use crate::{
     clause::Clause, excuse::Excuse, metric::Metric, objective::Objective,
@@ -102,8 +102,7 @@ impl Slo {
     /// The clauses as one sentence part: "ttft <= 500ms and tpot <= 50ms".
     #[must_use]
     pub fn terms(&self) -> String {
-        let clauses: Vec<String> = self.clauses.iter().map(ToString::to_string).collect();
-        clauses.join(" and ")
+        joined(self.clauses.iter())
     }
 
     /// The whole SLO in a sentence.
@@ -112,16 +111,35 @@ impl Slo {
     /// "p90 ttft <= 500ms and p90 tpot <= 40ms, and 90% of requests over 28d keep every bound".
     #[must_use]
     pub fn sentence(&self) -> String {
-        let requests = match self.class() {
-            Some(class) => format!("{class} requests"),
-            None => "requests".to_owned(),
-        };
-        let Objective { percent, .. } = self.objective;
-        let window = goodput_config::duration_text(self.objective.window);
-        let terms = self.terms();
+        let class = self.class().map_or(String::new(), |c| format!("{c} "));
+        let percent = self.objective.percent;
+        let window = duration_text(self.objective.window);
+        let of_requests = self
+            .clauses
+            .iter()
+            .filter(|c| c.metric != Metric::Trajectory);
+        let terms = joined(of_requests);
+        let mut parts = Vec::new();
         if self.percentile_clauses().next().is_some() {
-            return format!("{terms}, and {percent} of {requests} over {window} keep every bound");
+            parts.push(format!(
+                "{terms}, and {percent} of {class}requests over {window} keep every bound"
+            ));
+        } else if !terms.is_empty() {
+            parts.push(format!(
+                "{percent} of {class}requests over {window} have {terms}"
+            ));
         }
-        format!("{percent} of {requests} over {window} have {terms}")
+        if let Some(deadline) = self.clauses.iter().find(|c| c.metric == Metric::Trajectory) {
+            let bound = deadline.bound;
+            parts.push(format!(
+                "{percent} of {class}sessions over {window} end within {bound}"
+            ));
+        }
+        parts.join("; ")
     }
+}
+
+fn joined<'a>(clauses: impl Iterator<Item = &'a Clause>) -> String {
+    let texts: Vec<String> = clauses.map(ToString::to_string).collect();
+    texts.join(" and ")
 }

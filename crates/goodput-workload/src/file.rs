@@ -6,6 +6,8 @@ mod rows;
 
 use goodput_config::{ConfigError, Reading, read};
 
+pub(crate) use rows::{Row, When, render_row};
+
 use crate::spec::WorkloadSpec;
 
 impl WorkloadSpec {

@@ -33,6 +33,7 @@ mod script;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod workload;
 
 pub use arrivals::{Arrivals, RatePoint, Schedule};
@@ -45,5 +46,9 @@ pub use prompt::{Prompt, Role, Segment};
 pub use spec::{
     Groups, History, OutputPolicy, RowSession, RowStep, Rows, Sessions, TextSource, ThinkTime,
     WorkloadSpec,
+};
+pub use trace::{
+    BurstFacts, CacheFacts, KeyOfNames, ReadOptions, ReuseFacts, SkippedRow, Trace, TraceError,
+    TraceFacts, TraceFormat, TraceRequest, approximate_tokens,
 };
 pub use workload::Workload;

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    fmt::Write as _,
     num::NonZeroU32,
     sync::Arc,
 };
@@ -227,19 +228,16 @@ fn planned_hits_are_those_of_a_cache_that_never_forgets() {
 
 #[test]
 fn shards_together_are_the_whole() {
-    let rows: String = (0..50)
-        .map(|i| format!("{} 900 5 - a,{}\n", i * 250_000_000_u64, i % 7))
-        .collect();
+    let mut rows = String::new();
+    for i in 0..50_u64 {
+        writeln!(rows, "{} 900 5 - a,{}", i * 250_000_000, i % 7).unwrap();
+    }
     let trace = format!("arrivals = 'trace'\n[rows]\nblock_tokens = 400\ntable = '''\n{rows}'''");
     for text in [UNIQUE, GROUPED, CHATTY, &trace] {
         let spec = spec(text);
         let plan = |shard| {
             // So far that no session is cut off by the count.
-            let all = play(
-                Workload::new(&spec, open(40.0), 5, shard),
-                700,
-                100_000_usize.min(40 * 60),
-            );
+            let all = play(Workload::new(&spec, open(40.0), 5, shard), 700, 2_400);
             let early = all
                 .into_iter()
                 .filter(|r| r.due < Timestamp::from_millis(15_000));

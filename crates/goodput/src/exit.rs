@@ -20,13 +20,18 @@ pub(crate) enum Exit {
 impl Exit {
     /// The number the shell sees.
     pub(crate) fn code(self) -> ExitCode {
-        ExitCode::from(match self {
+        ExitCode::from(self.number())
+    }
+
+    /// The same as a number.
+    pub(crate) fn number(self) -> u8 {
+        match self {
             Self::Yes => 0,
             Self::No => 1,
             Self::Usage => 2,
             Self::Untrusted => 3,
             Self::Signal(number) => 128_u8.saturating_add(number),
-        })
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use goodput_report::Style;
+
 use crate::flags::{ColorWhen, Talk};
 
 /// How to speak to the one who runs the program.
@@ -50,6 +52,25 @@ impl Voice {
         }
     }
 
+    /// How text for stderr looks.
+    pub(crate) fn style_err(self) -> Style {
+        style(self.color_err)
+    }
+
+    /// How text for stdout looks.
+    pub(crate) fn style_out(self) -> Style {
+        style(self.color_out)
+    }
+
+    /// Takes back the last `lines` lines of talk, on a terminal.
+    pub(crate) fn take_back(self, lines: usize) {
+        if self.live && lines > 0 {
+            let mut err = io::stderr().lock();
+            let _ = write!(err, "\r\x1b[{lines}A\x1b[J");
+            let _ = err.flush();
+        }
+    }
+
     /// A line that the next one draws over; only where stderr is a terminal.
     pub(crate) fn progress(self, line: &str) {
         if self.live {
@@ -74,10 +95,32 @@ pub(crate) fn data(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let written = out
         .write_all(text.as_bytes())
-        .and_then(|()| if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") })
+        .and_then(|()| {
+            if text.ends_with('\n') {
+                Ok(())
+            } else {
+                out.write_all(b"\n")
+            }
+        })
         .and_then(|()| out.flush());
     match written {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
+    }
+}
+
+/// Terminal text as wide as the terminal says it is.
+fn style(color: bool) -> Style {
+    let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    let width = columns
+        .or_else(|| {
+            rustix::termios::tcgetwinsize(io::stderr())
+                .ok()
+                .map(|w| usize::from(w.ws_col))
+        })
+        .filter(|&w| w > 0);
+    Style {
+        color,
+        width: width.unwrap_or(100).clamp(80, 140),
     }
 }

@@ -366,7 +366,7 @@ impl<'de> Deserialize<'de> for Count {
                 reason = "only whole numbers below 2^53 pass"
             )]
             fn visit_f64<E>(self, n: f64) -> Result<Count, E> {
-                let whole = n >= 0.0 && n < 9e15 && n.fract() == 0.0;
+                let whole = (0.0..9e15).contains(&n) && n.fract() == 0.0;
                 Ok(Count(whole.then_some(n as u64)))
             }
             fn visit_str<E>(self, _: &str) -> Result<Count, E> {

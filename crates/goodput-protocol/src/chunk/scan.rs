@@ -18,12 +18,11 @@ pub(crate) fn scan(bytes: &[u8]) -> Option<Chunk<'_>> {
     scanner.object(|s, key| match key {
         b"choices" => {
             seen.once(1)?;
-            chunk.choice = s.choices()?;
-            Some(())
+            s.choices(&mut chunk.choice)
         }
         b"usage" => {
             seen.once(2)?;
-            chunk.usage = s.or_null(Scanner::usage)?;
+            chunk.usage = s.or_default(|s| s.usage().map(Some))?;
             Some(())
         }
         // Errors and reports that come once a stream: not worth a second implementation.
@@ -38,12 +37,12 @@ pub(crate) fn scan(bytes: &[u8]) -> Option<Chunk<'_>> {
         // The full parser reads these as text, so here they must be good text.
         b"model" => {
             seen.once(4)?;
-            s.or_null(Scanner::plain)?;
+            s.or_default(Scanner::plain)?;
             Some(())
         }
         b"object" => {
             seen.once(8)?;
-            s.or_null(Scanner::plain)?;
+            s.or_default(Scanner::plain)?;
             Some(())
         }
         _ => s.skip(0),
@@ -220,14 +219,20 @@ impl<'a> Scanner<'a> {
         self.word(b"null")
     }
 
-    /// `null` or what `value` reads.
-    fn or_null<T>(&mut self, value: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+    /// What `value` reads; the default for `null`.
+    fn or_default<T: Default>(&mut self, value: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         self.space();
         if self.peek() == Some(b'n') {
             self.null()?;
-            return Some(None);
+            return Some(T::default());
         }
-        value(self).map(Some)
+        value(self)
+    }
+
+    /// Reads a count into `number`; `null` is none.
+    fn count_into(&mut self, number: &mut Option<u32>) -> Option<()> {
+        *number = self.or_default(|s| s.count().map(Some))?;
+        Some(())
     }
 
     /// A whole number below a thousand million.
@@ -293,16 +298,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// No choice or one.
-    fn choices(&mut self) -> Option<Option<Choice<'a>>> {
-        let mut choice = None;
+    fn choices(&mut self, found: &mut Option<Choice<'a>>) -> Option<()> {
         self.array(|s| {
-            if choice.is_some() {
+            if found.is_some() {
                 return None;
             }
-            choice = Some(s.choice()?);
+            *found = Some(s.choice()?);
             Some(())
-        })?;
-        Some(choice)
+        })
     }
 
     fn choice(&mut self) -> Option<Choice<'a>> {
@@ -325,8 +328,7 @@ impl<'a> Scanner<'a> {
                 }
                 b"finish_reason" => {
                     seen.once(4)?;
-                    let word = s.or_null(Self::plain)?;
-                    choice.finish = word.and_then(Finish::read);
+                    choice.finish = Finish::read(s.or_default(Self::plain)?);
                 }
                 b"message" => return None,
                 _ => s.skip(0)?,
@@ -342,15 +344,15 @@ impl<'a> Scanner<'a> {
             match key {
                 b"content" => {
                     seen.once(1)?;
-                    choice.content = s.or_null(Self::string)?.unwrap_or_default();
+                    choice.content = s.or_default(Self::string)?;
                 }
                 b"reasoning" | b"reasoning_content" => {
                     seen.once(2)?;
-                    choice.reasoning = s.or_null(Self::string)?.unwrap_or_default();
+                    choice.reasoning = s.or_default(Self::string)?;
                 }
                 b"tool_calls" => {
                     seen.once(4)?;
-                    choice.tool = s.or_null(Self::tools)?.unwrap_or_default();
+                    choice.tool = s.or_default(Self::tools)?;
                 }
                 b"refusal" => {
                     seen.once(8)?;
@@ -389,11 +391,11 @@ impl<'a> Scanner<'a> {
                     match key {
                         b"name" => {
                             seen.once(2)?;
-                            tool.name = s.or_null(Self::string)?.unwrap_or_default();
+                            tool.name = s.or_default(Self::string)?;
                         }
                         b"arguments" => {
                             seen.once(4)?;
-                            tool.arguments = s.or_null(Self::string)?.unwrap_or_default();
+                            tool.arguments = s.or_default(Self::string)?;
                         }
                         _ => s.skip(0)?,
                     }
@@ -412,19 +414,19 @@ impl<'a> Scanner<'a> {
             match key {
                 b"completion_tokens" => {
                     seen.once(1)?;
-                    usage.output = s.or_null(Self::count)?;
+                    s.count_into(&mut usage.output)?;
                 }
                 b"prompt_tokens" => {
                     seen.once(2)?;
-                    usage.input = s.or_null(Self::count)?;
+                    s.count_into(&mut usage.input)?;
                 }
                 b"prompt_tokens_details" => {
                     seen.once(4)?;
-                    usage.cached = s.detail(b"cached_tokens")?;
+                    s.detail(b"cached_tokens", &mut usage.cached)?;
                 }
                 b"completion_tokens_details" => {
                     seen.once(8)?;
-                    usage.reasoning = s.detail(b"reasoning_tokens")?;
+                    s.detail(b"reasoning_tokens", &mut usage.reasoning)?;
                 }
                 // Another place for a number that is read above.
                 b"reasoning_tokens" | b"prompt_cache_hit_tokens" => return None,
@@ -436,19 +438,16 @@ impl<'a> Scanner<'a> {
     }
 
     /// One number of an object that may be `null`.
-    fn detail(&mut self, wanted: &[u8]) -> Option<Option<u32>> {
+    fn detail(&mut self, wanted: &[u8], number: &mut Option<u32>) -> Option<()> {
         let mut seen = Seen::default();
-        let mut number = None;
-        self.or_null(|s| {
+        self.or_default(|s| {
             s.object(|s, key| {
-                if key == wanted {
-                    seen.once(1)?;
-                    number = s.or_null(Self::count)?;
-                    return Some(());
+                if key != wanted {
+                    return s.skip(0);
                 }
-                s.skip(0)
+                seen.once(1)?;
+                s.count_into(number)
             })
-        })?;
-        Some(number)
+        })
     }
 }

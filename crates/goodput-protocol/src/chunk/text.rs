@@ -27,7 +27,7 @@ impl PartialEq for Text<'_> {
     }
 }
 
-impl<'a> Text<'a> {
+impl Text<'_> {
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Plain(raw) | Self::Escaped(raw) => raw.is_empty(),

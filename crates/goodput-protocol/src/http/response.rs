@@ -253,16 +253,19 @@ impl ResponseReader {
         }
         let old = response.version == Some(0);
         let bodiless = self.to_head_request || matches!(status, 204 | 304);
-        self.state = match (bodiless, framing.chunked, framing.length) {
-            (true, ..) | (_, false, Some(0)) => State::Ending,
-            (_, true, _) => State::ChunkSize,
-            (_, false, Some(length)) if !framing.other_coding => State::Length(length),
+        self.state = match (bodiless, framing.coding, framing.length) {
+            (true, ..) | (_, Coding::None, Some(0)) => State::Ending,
+            (_, Coding::Chunked, _) => State::ChunkSize,
+            (_, Coding::None, Some(length)) => State::Length(length),
             _ => State::Close,
         };
-        self.keep_alive = self.state != State::Close
-            && !framing.close
-            && (!old || framing.keep_alive)
-            && !(framing.chunked && framing.length.is_some());
+        let persistent = match framing.persistence {
+            Persistence::Implied => !old,
+            asked => asked == Persistence::KeepAlive,
+        };
+        // A coding and a length beside it is how responses are smuggled: not on this connection.
+        let ambiguous = framing.coding != Coding::None && framing.length.is_some();
+        self.keep_alive = persistent && !ambiguous && self.state != State::Close;
         Ok(Some(length))
     }
 }
@@ -271,11 +274,28 @@ impl ResponseReader {
 #[derive(Clone, Copy, Debug, Default)]
 struct Framing {
     length: Option<u64>,
-    chunked: bool,
-    /// A transfer coding stands last that is not `chunked`.
-    other_coding: bool,
-    close: bool,
-    keep_alive: bool,
+    coding: Coding,
+    persistence: Persistence,
+}
+
+/// The last transfer coding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Coding {
+    #[default]
+    None,
+    Chunked,
+    /// One that does not tell where the body ends.
+    Other,
+}
+
+/// What `connection` asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Persistence {
+    /// What the version implies.
+    #[default]
+    Implied,
+    KeepAlive,
+    Close,
 }
 
 impl Framing {
@@ -296,13 +316,23 @@ impl Framing {
             }
         } else if name.eq_ignore_ascii_case("transfer-encoding") {
             for word in words().filter(|word| !word.is_empty()) {
-                self.chunked = word.eq_ignore_ascii_case(b"chunked");
-                self.other_coding = !self.chunked && !word.eq_ignore_ascii_case(b"identity");
+                self.coding = if word.eq_ignore_ascii_case(b"chunked") {
+                    Coding::Chunked
+                } else if word.eq_ignore_ascii_case(b"identity") {
+                    Coding::None
+                } else {
+                    Coding::Other
+                };
             }
         } else if name.eq_ignore_ascii_case("connection") {
             for word in words() {
-                self.close |= word.eq_ignore_ascii_case(b"close");
-                self.keep_alive |= word.eq_ignore_ascii_case(b"keep-alive");
+                if word.eq_ignore_ascii_case(b"close") {
+                    self.persistence = Persistence::Close;
+                } else if word.eq_ignore_ascii_case(b"keep-alive")
+                    && self.persistence == Persistence::Implied
+                {
+                    self.persistence = Persistence::KeepAlive;
+                }
             }
         }
         Ok(())

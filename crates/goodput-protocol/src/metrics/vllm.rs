@@ -147,107 +147,118 @@ impl<'a> Page<'a> {
     }
 
     fn write(&mut self, m: &VllmMetrics<'_>) -> fmt::Result {
-        let sample = &m.sample;
-        let of = |n: Option<u32>| n.map(f64::from);
-        let big = |n: Option<u64>| n.map(|n| n as f64);
-        self.gauge(
-            "num_requests_running",
-            "Number of requests in model execution batches.",
-            of(sample.running),
-        )?;
-        self.gauge(
-            "num_requests_waiting",
-            "Number of requests waiting to be processed.",
-            of(sample.waiting),
-        )?;
-        self.gauge(
-            "kv_cache_usage_perc",
-            "KV-cache usage. 1 means 100 percent usage.",
-            sample.kv_used,
-        )?;
-        self.counter(
-            "num_preemptions",
-            "Cumulative number of preemption from the engine.",
-            big(sample.preemptions),
-        )?;
-        self.counter(
-            "prefix_cache_queries",
-            "Prefix cache queries, in terms of number of queried tokens.",
-            big(sample.prefix_queries),
-        )?;
-        self.counter(
-            "prefix_cache_hits",
-            "Prefix cache hits, in terms of number of cached tokens.",
-            big(sample.prefix_hits),
-        )?;
-        self.counter(
-            "prompt_tokens",
-            "Number of prefill tokens processed.",
-            Some(m.prompt_tokens as f64),
-        )?;
-        self.counter(
-            "prompt_tokens_cached",
-            "Number of cached prompt tokens (local + external).",
-            Some(m.cached_tokens as f64),
-        )?;
-        self.counter(
-            "generation_tokens",
-            "Number of generation tokens processed.",
-            Some(m.generation_tokens as f64),
-        )?;
-        self.head(
-            "request_success_total",
-            "Count of successfully processed requests.",
-            "counter",
-        )?;
-        for (reason, ended) in ["stop", "length", "abort"].iter().zip(m.ended) {
-            self.series(
-                "request_success_total",
-                &format!("finished_reason=\"{reason}\""),
-                ended as f64,
-            )?;
-        }
-        self.head(
-            "admission_rejections_total",
-            "Number of admission attempts rejected by a queue limit, by reason.",
-            "counter",
-        )?;
-        self.series(
-            "admission_rejections_total",
-            "reason=\"max_num_queued_reqs\"",
-            m.rejected as f64,
-        )?;
-        self.histogram(
-            "iteration_tokens_total",
-            "Histogram of number of tokens per engine_step.",
-            m.step_tokens,
-        )?;
-        self.histogram(
-            "time_to_first_token_seconds",
-            "Histogram of time to first token in seconds.",
-            m.ttft,
-        )?;
-        self.histogram(
-            "inter_token_latency_seconds",
-            "Histogram of inter-token latency in seconds.",
-            m.itl,
-        )?;
-        self.histogram(
-            "request_time_per_output_token_seconds",
-            "Histogram of time_per_output_token_seconds per request.",
-            m.tpot,
-        )?;
-        self.histogram(
-            "e2e_request_latency_seconds",
-            "Histogram of e2e request latency in seconds.",
-            m.e2e,
-        )?;
-        self.histogram(
-            "request_queue_time_seconds",
-            "Histogram of time spent in WAITING phase for request.",
-            m.queue,
-        )?;
+        self.gauges(&m.sample)?;
+        self.counters(m)?;
+        self.histograms(m)?;
         self.cache_config(m)
+    }
+
+    fn gauges(&mut self, sample: &EngineSample) -> fmt::Result {
+        let gauges = [
+            (
+                "num_requests_running",
+                "Number of requests in model execution batches.",
+                sample.running.map(f64::from),
+            ),
+            (
+                "num_requests_waiting",
+                "Number of requests waiting to be processed.",
+                sample.waiting.map(f64::from),
+            ),
+            (
+                "kv_cache_usage_perc",
+                "KV-cache usage. 1 means 100 percent usage.",
+                sample.kv_used,
+            ),
+        ];
+        gauges
+            .into_iter()
+            .try_for_each(|(name, help, value)| self.single(name, help, "gauge", value))
+    }
+
+    fn counters(&mut self, m: &VllmMetrics<'_>) -> fmt::Result {
+        let counters = [
+            (
+                "num_preemptions_total",
+                "Cumulative number of preemption from the engine.",
+                m.sample.preemptions,
+            ),
+            (
+                "prefix_cache_queries_total",
+                "Prefix cache queries, in terms of number of queried tokens.",
+                m.sample.prefix_queries,
+            ),
+            (
+                "prefix_cache_hits_total",
+                "Prefix cache hits, in terms of number of cached tokens.",
+                m.sample.prefix_hits,
+            ),
+            (
+                "prompt_tokens_total",
+                "Number of prefill tokens processed.",
+                Some(m.prompt_tokens),
+            ),
+            (
+                "prompt_tokens_cached_total",
+                "Number of cached prompt tokens (local + external).",
+                Some(m.cached_tokens),
+            ),
+            (
+                "generation_tokens_total",
+                "Number of generation tokens processed.",
+                Some(m.generation_tokens),
+            ),
+        ];
+        for (name, help, value) in counters {
+            self.single(name, help, "counter", value.map(|value| value as f64))?;
+        }
+        let name = "request_success_total";
+        self.head(name, "Count of successfully processed requests.", "counter")?;
+        for (reason, ended) in ["stop", "length", "abort"].iter().zip(m.ended) {
+            self.series(name, &format!("finished_reason=\"{reason}\""), ended as f64)?;
+        }
+        let name = "admission_rejections_total";
+        let help = "Number of admission attempts rejected by a queue limit, by reason.";
+        self.head(name, help, "counter")?;
+        self.series(name, "reason=\"max_num_queued_reqs\"", m.rejected as f64)
+    }
+
+    fn histograms(&mut self, m: &VllmMetrics<'_>) -> fmt::Result {
+        let histograms = [
+            (
+                "iteration_tokens_total",
+                "Histogram of number of tokens per engine_step.",
+                m.step_tokens,
+            ),
+            (
+                "time_to_first_token_seconds",
+                "Histogram of time to first token in seconds.",
+                m.ttft,
+            ),
+            (
+                "inter_token_latency_seconds",
+                "Histogram of inter-token latency in seconds.",
+                m.itl,
+            ),
+            (
+                "request_time_per_output_token_seconds",
+                "Histogram of time_per_output_token_seconds per request.",
+                m.tpot,
+            ),
+            (
+                "e2e_request_latency_seconds",
+                "Histogram of e2e request latency in seconds.",
+                m.e2e,
+            ),
+            (
+                "request_queue_time_seconds",
+                "Histogram of time spent in WAITING phase for request.",
+                m.queue,
+            ),
+        ];
+        histograms
+            .into_iter()
+            .try_for_each(|(name, help, histogram)| self.histogram(name, help, histogram))
     }
 
     fn cache_config(&mut self, m: &VllmMetrics<'_>) -> fmt::Result {
@@ -282,17 +293,11 @@ impl<'a> Page<'a> {
         )
     }
 
-    fn gauge(&mut self, name: &str, help: &str, value: Option<f64>) -> fmt::Result {
+    /// A metric of one series; left out where there is no value.
+    fn single(&mut self, name: &str, help: &str, kind: &str, value: Option<f64>) -> fmt::Result {
         let Some(value) = value else { return Ok(()) };
-        self.head(name, help, "gauge")?;
+        self.head(name, help, kind)?;
         self.series(name, "", value)
-    }
-
-    fn counter(&mut self, name: &str, help: &str, value: Option<f64>) -> fmt::Result {
-        let Some(value) = value else { return Ok(()) };
-        let name = format!("{name}_total");
-        self.head(&name, help, "counter")?;
-        self.series(&name, "", value)
     }
 
     fn histogram(&mut self, name: &str, help: &str, histogram: &MetricHistogram) -> fmt::Result {

@@ -10,8 +10,11 @@ mod points;
 use goodput_sweep::RunResult;
 
 pub use answer::{answer, findings, footer};
+pub(crate) use answer::{load, load_words, not_this};
+pub(crate) use head::engine;
 pub use head::{client, head};
 pub use live::{Live, cost};
+pub(crate) use points::too_few;
 pub use points::{
     Scale, closed_heading, closed_row, closed_table, open_heading, open_row, open_table,
 };

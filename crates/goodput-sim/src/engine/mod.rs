@@ -2,21 +2,20 @@
 
 mod blocks;
 mod sequence;
+mod step;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use goodput_record::{EngineSample, Outcome, Timestamp, nanos};
+use goodput_record::{EngineSample, Outcome, Timestamp};
 use thiserror::Error;
 
-use crate::{
-    perf_model::{Batch, StepTime},
-    profile::Profile,
-};
+use crate::{perf_model::StepTime, profile::Profile};
 use blocks::BlockPool;
 pub use sequence::EngineRequest;
 use sequence::Sequence;
+use step::release;
 
 /// What an engine does, told in order of time; at one instant, in order of admission.
 pub trait EngineEvents {
@@ -164,9 +163,10 @@ impl Engine {
         }
     }
 
-    /// Puts a request at the end of the queue.
+    /// Puts a request at the end of the queue; it takes part in steps that begin at `now` or later.
     ///
-    /// `now` is not before the last call's, and not after [`Engine::next_event`]: advance first.
+    /// `now` may lie behind events not yet told, but not before an earlier call's: then it counts
+    /// as that call's.
     pub fn submit(&mut self, now: Timestamp, request: EngineRequest) -> Result<(), Refusal> {
         self.reach(now);
         if let Err(refusal) = self.check(&request) {
@@ -175,7 +175,7 @@ impl Engine {
         }
         self.open.insert(request.index);
         self.counters.submitted += 1;
-        self.waiting.push_back(Sequence::new(request));
+        self.waiting.push_back(Sequence::new(request, self.now));
         if self.state == State::Idle {
             self.state = State::Starting(self.now);
         }
@@ -215,9 +215,8 @@ impl Engine {
     }
 
     /// Gives a request up, waiting or running; its blocks are free at once. Returns whether it was
-    /// open. No event tells of it. A step under way keeps its length.
-    ///
-    /// `now` as for [`Engine::submit`].
+    /// open. No event tells of it, nor of tokens not yet told: advance to `now` first. A step under
+    /// way keeps its length.
     pub fn cancel(&mut self, now: Timestamp, index: u64) -> bool {
         self.reach(now);
         if !self.open.remove(&index) {
@@ -304,187 +303,4 @@ impl Engine {
     fn reach(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
     }
-
-    fn start_step(&mut self, at: Timestamp, out: &mut impl EngineEvents) {
-        self.reach(at);
-        let mut batch = Batch::default();
-        let preempted = self.schedule_running(at, &mut batch, out);
-        if !preempted {
-            self.admit(at, &mut batch, out);
-        }
-        if batch.tokens() == 0 {
-            debug_assert!(self.open.is_empty(), "invariant: whoever waits can run");
-            self.state = State::Idle;
-            return;
-        }
-        let span = self.step_time.of(&batch);
-        self.counters.steps += 1;
-        self.counters.busy_ns += nanos(span);
-        self.counters.prefill_tokens += u64::from(batch.prefill_tokens);
-        self.state = State::Stepping(at.after(span));
-    }
-
-    /// Gives every running sequence its tokens of this step; returns whether one was evicted.
-    fn schedule_running(
-        &mut self,
-        at: Timestamp,
-        batch: &mut Batch,
-        out: &mut impl EngineEvents,
-    ) -> bool {
-        let mut preempted = false;
-        let mut position = 0;
-        while position < self.running.len() {
-            let budget = self.max_batched_tokens - batch.tokens();
-            let sequence = &self.running[position];
-            let tokens = sequence.missing().min(budget);
-            if tokens == 0 {
-                break;
-            }
-            let needs = self.new_blocks(sequence, tokens);
-            while position < self.running.len() && !self.pool.take(needs) {
-                self.preempt_last(at, out);
-                preempted = true;
-            }
-            let Some(sequence) = self.running.get_mut(position) else {
-                break;
-            };
-            sequence.held += needs;
-            schedule(sequence, tokens, batch);
-            position += 1;
-        }
-        preempted
-    }
-
-    /// Blocks `sequence` lacks for `tokens` more.
-    fn new_blocks(&self, sequence: &Sequence, tokens: u32) -> u32 {
-        let stored = sequence.computed + tokens;
-        if stored <= sequence.held * self.block_tokens {
-            return 0;
-        }
-        stored.div_ceil(self.block_tokens) - sequence.held
-    }
-
-    fn preempt_last(&mut self, at: Timestamp, out: &mut impl EngineEvents) {
-        let Some(mut victim) = self.running.pop() else {
-            return;
-        };
-        release(&mut self.pool, &victim);
-        (victim.computed, victim.held, victim.known) = (0, 0, 0);
-        self.counters.preemptions += 1;
-        out.preempted(at, victim.request.index);
-        self.waiting.push_front(victim);
-    }
-
-    /// Admits from the front of the queue while sequences, tokens and blocks last.
-    fn admit(&mut self, at: Timestamp, batch: &mut Batch, out: &mut impl EngineEvents) {
-        while self.running.len() < self.max_num_seqs {
-            let budget = self.max_batched_tokens - batch.tokens();
-            let Some(first) = self.waiting.front() else {
-                break;
-            };
-            let (found, idle) = self.find_prefix(first);
-            let cached = found * self.block_tokens;
-            let missing = first.length() - cached;
-            if budget == 0 || (!self.chunked_prefill && missing > budget) {
-                break;
-            }
-            let tokens = missing.min(budget);
-            let needs = (cached + tokens).div_ceil(self.block_tokens) - found;
-            if needs + idle > self.pool.free() {
-                break;
-            }
-            let Some(mut sequence) = self.waiting.pop_front() else {
-                break;
-            };
-            (sequence.computed, sequence.known) = (cached, found);
-            sequence.held = found + needs;
-            self.pool.hold(sequence.known_hashes());
-            self.pool.take(needs);
-            if !sequence.returned && self.prefix_cache {
-                self.counters.prefix_queries += u64::from(sequence.request.input_tokens);
-                self.counters.prefix_hits += u64::from(cached);
-            }
-            sequence.returned = true;
-            out.admitted(at, sequence.request.index, cached);
-            schedule(&mut sequence, tokens, batch);
-            self.running.push(sequence);
-        }
-    }
-
-    /// Leading blocks of `sequence` in the cache, and how many of these are free. The block of the
-    /// last token never counts, so that there is something to compute.
-    fn find_prefix(&self, sequence: &Sequence) -> (u32, u32) {
-        if !self.prefix_cache {
-            return (0, 0);
-        }
-        let most = ((sequence.length() - 1) / self.block_tokens) as usize;
-        let hashes = &sequence.request.blocks;
-        self.pool.find(&hashes[..most.min(hashes.len())])
-    }
-
-    fn finish_step(&mut self, at: Timestamp, out: &mut impl EngineEvents) {
-        self.reach(at);
-        let Self {
-            running,
-            pool,
-            counters,
-            open,
-            ..
-        } = self;
-        running.retain_mut(|sequence| {
-            if sequence.scheduled == 0 {
-                return true;
-            }
-            sequence.computed += sequence.scheduled;
-            sequence.scheduled = 0;
-            if self.prefix_cache {
-                publish_filled(pool, sequence, self.block_tokens);
-            }
-            if sequence.missing() > 0 {
-                return true;
-            }
-            let index = sequence.request.index;
-            sequence.emitted += 1;
-            counters.output_tokens += 1;
-            out.tokens(at, index, 1);
-            if sequence.emitted < sequence.request.output_tokens {
-                return true;
-            }
-            release(pool, sequence);
-            counters.finished += 1;
-            open.remove(&index);
-            out.ended(at, index, Outcome::Ok);
-            false
-        });
-        self.state = if self.open.is_empty() {
-            State::Idle
-        } else {
-            State::Starting(at)
-        };
-    }
-}
-
-/// Books `tokens` of `sequence` into the step.
-fn schedule(sequence: &mut Sequence, tokens: u32, batch: &mut Batch) {
-    if sequence.decodes() {
-        batch.decode(sequence.length());
-    } else {
-        batch.prefill(sequence.computed, tokens);
-    }
-    sequence.scheduled = tokens;
-}
-
-/// Makes every block that is now full known, where its hash is.
-fn publish_filled(pool: &mut BlockPool, sequence: &mut Sequence, block_tokens: u32) {
-    while let Some(&hash) = sequence.request.blocks.get(sequence.known as usize) {
-        if sequence.computed < (sequence.known + 1) * block_tokens {
-            break;
-        }
-        pool.publish(hash);
-        sequence.known += 1;
-    }
-}
-
-fn release(pool: &mut BlockPool, sequence: &Sequence) {
-    pool.release(sequence.known_hashes(), sequence.held - sequence.known);
 }

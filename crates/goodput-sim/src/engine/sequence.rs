@@ -1,5 +1,7 @@
 //! One request inside the engine.
 
+use goodput_record::Timestamp;
+
 /// A request as the engine sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineRequest {
@@ -32,6 +34,8 @@ impl EngineRequest {
 #[derive(Clone, Debug)]
 pub(super) struct Sequence {
     pub(super) request: EngineRequest,
+    /// No step that begins before takes it in.
+    pub(super) submitted: Timestamp,
     /// Tokens whose keys and values are in the cache.
     pub(super) computed: u32,
     /// Output tokens so far.
@@ -47,9 +51,10 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    pub(super) const fn new(request: EngineRequest) -> Self {
+    pub(super) const fn new(request: EngineRequest, submitted: Timestamp) -> Self {
         Self {
             request,
+            submitted,
             computed: 0,
             emitted: 0,
             scheduled: 0,

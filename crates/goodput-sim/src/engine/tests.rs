@@ -381,6 +381,29 @@ fn answers_are_found_again_where_their_hashes_are_given() {
 }
 
 #[test]
+fn a_victim_finds_its_own_prompt_again() {
+    let mut engine = Engine::new(&profile(8, 1_000, 22));
+    for index in 0..2 {
+        let request = EngineRequest {
+            blocks: hashes(index, 150, 0),
+            ..EngineRequest::new(index, 150, 60)
+        };
+        engine.submit(at(0), request).unwrap();
+    }
+    let log = finish(&mut engine);
+    assert_eq!(log.count(|e| e == Event::Preempted(1)), 1);
+    // The older request took what it needed from the end of the victim's prompt.
+    let cached = log.cached();
+    assert_eq!(cached[..2], [0, 0]);
+    assert!(cached[2] > 0 && cached[2] < 150, "{cached:?}");
+    assert_eq!(
+        engine.counters().prefix_hits,
+        0,
+        "only first admissions count"
+    );
+}
+
+#[test]
 fn an_engine_without_prefix_cache_finds_nothing() {
     let mut engine = Engine::new(&Profile {
         prefix_cache: false,
@@ -545,6 +568,29 @@ proptest! {
         let whole = play(&small(true), &script, u64::MAX);
         let split = play(&small(true), &script, stride);
         prop_assert_eq!(whole.1, split.1);
+    }
+
+    #[test]
+    fn requests_may_be_put_in_ahead_of_time(script in script()) {
+        let profile = small(true);
+        let (mut ahead, mut led) = (Engine::new(&profile), Engine::new(&profile));
+        let mut log = Log::default();
+        let mut now = 0;
+        for (index, (pause, action)) in (0..).zip(&script) {
+            now += pause;
+            // Up to here, but not into a step that begins here: who comes now takes part in it.
+            while let Some(next) = led.next_event().filter(|&next| next < at(now)) {
+                led.advance(next, &mut log);
+            }
+            if let Action::Submit { input, output, shared } = *action {
+                let blocks = hashes(index, input, shared);
+                let request = EngineRequest { blocks, ..EngineRequest::new(index, input, output) };
+                let _ = ahead.submit(at(now), request.clone());
+                let _ = led.submit(at(now), request);
+            }
+        }
+        log.0.extend(finish(&mut led).0);
+        prop_assert_eq!(finish(&mut ahead), log);
     }
 
     #[test]

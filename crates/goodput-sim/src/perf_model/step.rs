@@ -1,9 +1,5 @@
 //! The time of one step of a continuously batching engine.
 
-use std::time::Duration;
-
-use goodput_record::nanos_of;
-
 /// What one step works on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
@@ -109,12 +105,6 @@ impl StepTime {
             + self.context_s * batch.context_tokens as f64
             + self.prefill_s * f64::from(batch.prefill_tokens)
             + self.pair_s * batch.prefill_pairs as f64
-    }
-
-    /// The same to the nearest nanosecond, at least one: time always moves.
-    #[must_use]
-    pub fn of(&self, batch: &Batch) -> Duration {
-        Duration::from_nanos(nanos_of(self.seconds(batch)).max(1))
     }
 
     /// The same replica with every step `factor` times as long.

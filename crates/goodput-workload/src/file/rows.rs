@@ -44,7 +44,7 @@ pub(super) fn sessions(
         if text.is_empty() {
             continue;
         }
-        let booked = read_row(text).and_then(|row| book(row, &mut sessions, &mut open));
+        let booked = read_row(text).and_then(|row| book(&row, &mut sessions, &mut open));
         if let Err(mut error) = booked {
             error.message = format!("row {}: {}", number + 1, error.message);
             complaints.push((start, start + line.trim_end().len(), error));
@@ -59,7 +59,7 @@ pub(super) fn sessions(
 }
 
 fn book<'a>(
-    row: Row<'a>,
+    row: &Row<'a>,
     sessions: &mut Vec<RowSession>,
     open: &mut BTreeMap<&'a str, usize>,
 ) -> Result<(), TextError> {

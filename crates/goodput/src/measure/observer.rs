@@ -2,12 +2,13 @@
 
 use std::{
     cell::RefCell,
+    rc::Rc,
     sync::{Arc, Mutex},
 };
 
 use goodput_ledger::PointBooks;
 use goodput_loadgen::{Ended, Observer};
-use goodput_record::{Arrival, RequestSummary, Series, SeriesId, SeriesTable, VerdictWord};
+use goodput_record::{Arrival, Phase, RequestSummary, Series, SeriesId, Timestamp};
 use goodput_slo::Verdict;
 use goodput_sweep::RequestBar;
 
@@ -33,9 +34,8 @@ pub(crate) struct LiveCounts {
 pub(crate) struct PointObserver {
     point: u32,
     books: RefCell<PointBooks>,
-    rows: Option<Arc<RowWriter>>,
-    series: RefCell<SeriesTable>,
-    model: String,
+    rows: Arc<RowWriter>,
+    names: Rc<dyn Fn(SeriesId) -> Series>,
     bars: RefCell<Vec<RequestBar>>,
     live: Arc<Mutex<LiveCounts>>,
 }
@@ -44,16 +44,15 @@ impl PointObserver {
     pub(crate) fn new(
         point: u32,
         books: PointBooks,
-        rows: Option<Arc<RowWriter>>,
-        model: &str,
+        rows: Arc<RowWriter>,
+        names: Rc<dyn Fn(SeriesId) -> Series>,
         live: Arc<Mutex<LiveCounts>>,
     ) -> Self {
         Self {
             point,
             books: RefCell::new(books),
             rows,
-            series: RefCell::default(),
-            model: model.to_owned(),
+            names,
             bars: RefCell::default(),
             live,
         }
@@ -73,14 +72,6 @@ impl PointObserver {
         (self.books.into_inner(), bars)
     }
 
-    fn series(&self, id: SeriesId) -> Arc<Series> {
-        let known = self.series.borrow().get(id).cloned().unwrap_or_default();
-        Arc::new(Series {
-            model: self.model.clone(),
-            ..known
-        })
-    }
-
     fn keep_bar(&self, summary: &RequestSummary, verdict: Option<&Verdict>) {
         let mut bars = self.bars.borrow_mut();
         if bars.len() < BARS {
@@ -90,7 +81,7 @@ impl PointObserver {
 }
 
 impl Observer for PointObserver {
-    fn arrived(&self, arrival: &Arrival) {
+    fn arrived(&self, arrival: &Arrival, _phase: Phase) {
         self.books.borrow_mut().arrived(arrival);
         lock(&self.live).arrived += 1;
     }
@@ -98,9 +89,9 @@ impl Observer for PointObserver {
     fn ended(&self, ended: Ended) {
         let (record, phase) = (ended.record, ended.phase);
         let mut books = self.books.borrow_mut();
-        let verdicts = books.post(&record.summary, &record.gaps, phase, ended.steps);
+        let verdicts = books.post(&record.summary, &record.gaps, phase);
         drop(books);
-        let measured = phase == goodput_record::Phase::Measured;
+        let measured = phase == Phase::Measured;
         {
             let mut live = lock(&self.live);
             live.ended += 1;
@@ -110,44 +101,39 @@ impl Observer for PointObserver {
         if measured {
             self.keep_bar(&record.summary, verdicts.first());
         }
-        if let Some(rows) = &self.rows {
-            let series = self.series(record.summary.arrival().series);
-            rows.send(RowJob {
-                point: self.point,
-                phase,
-                series,
-                verdicts: verdicts.iter().map(word).collect(),
-                text: ended.text,
-                error: ended.error,
-                record,
-            });
-        }
+        let series = Arc::new((self.names)(record.summary.arrival().series));
+        self.rows.send(RowJob {
+            point: self.point,
+            phase,
+            series,
+            verdicts: verdicts.iter().map(|v| v.word()).collect(),
+            text: ended.text,
+            error: ended.error,
+            record,
+        });
     }
 }
 
 /// A lock that a panic elsewhere does not take away.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-fn word(verdict: &Verdict) -> VerdictWord {
-    match verdict {
-        Verdict::Met => VerdictWord::Met,
-        Verdict::Missed(_) => VerdictWord::Missed,
-        Verdict::Excused => VerdictWord::Excused,
-    }
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn bar(summary: &RequestSummary, verdict: Option<&Verdict>) -> RequestBar {
     let arrival = summary.arrival();
     RequestBar {
         origin_s: summary.origin().seconds(),
-        sent_s: summary.sent().map(goodput_record::Timestamp::seconds),
-        first_token_s: summary.first_token().map(goodput_record::Timestamp::seconds),
+        sent_s: summary.sent().map(Timestamp::seconds),
+        first_token_s: summary.first_token().map(Timestamp::seconds),
         end_s: summary.ended().seconds(),
         met: verdict == Some(&Verdict::Met),
         outcome: summary.outcome().name().to_owned(),
-        input_tokens: summary.end().input_tokens.unwrap_or(arrival.planned_input_tokens),
+        input_tokens: summary
+            .end()
+            .input_tokens
+            .unwrap_or(arrival.planned_input_tokens),
         output_tokens: summary.output_tokens(),
     }
 }

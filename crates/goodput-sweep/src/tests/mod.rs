@@ -1,6 +1,8 @@
 use proptest::prelude::*;
 
-use super::*;
+mod essay;
+
+use crate::*;
 
 #[test]
 fn the_grid_has_both_ends_and_rises() {

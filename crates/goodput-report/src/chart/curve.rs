@@ -1,0 +1,241 @@
+//! Goodput beside throughput, against load, with the answers marked.
+
+use goodput_ledger::{Mode, PointRow};
+use goodput_sweep::RunResult;
+use plotly::{
+    Scatter,
+    common::{Anchor, Fill, Mode as Draw},
+    layout::{Annotation, Margin, RangeMode, Shape},
+};
+
+use super::{
+    Chart, LoadScale, axis, by_load, hollow, ink, layout, legend, level, line, note, points_line,
+    strip, title, upright,
+};
+use crate::{
+    number::{number, number_or_none, percent},
+    terminal::{load_words, not_this},
+};
+
+/// The goodput curve of the mode that the answers rest on: closed loop where there is one.
+pub(crate) fn curve(result: &RunResult) -> Option<Chart> {
+    let mode = main_mode(result)?;
+    let points = by_load(&result.points, mode);
+    let scale = LoadScale(mode);
+    let (shapes, notes) = marks(result, scale);
+    let layout = layout(
+        scale.axis(&points),
+        axis()
+            .title(title("tokens a second"))
+            .range_mode(RangeMode::ToZero)
+            .tick_format(",d"),
+        480,
+    )
+    // The answers' names stand between the chart and its legend.
+    .margin(Margin::new().left(56).right(16).top(96).bottom(44))
+    .legend(legend().y(1.15))
+    .shapes(shapes)
+    .annotations(notes);
+    let mut chart = Chart::new(layout);
+    let valid: Vec<&PointRow> = points.iter().copied().filter(|p| p.valid).collect();
+    let void: Vec<&PointRow> = points.iter().copied().filter(|p| !p.valid).collect();
+    let x = scale.of(&valid);
+    add_late_area(&mut chart, &x, &valid);
+    add_interval(&mut chart, &x, &valid);
+    let all = valid.iter().map(|p| Some(p.throughput_tok_s)).collect();
+    let good = valid.iter().map(|p| Some(p.goodput_tok_s)).collect();
+    chart.add(points_line(
+        "throughput: all tokens",
+        x.clone(),
+        all,
+        hover(&valid),
+        ink::ALL,
+        2.0,
+    ));
+    chart.add(points_line(
+        "goodput: tokens in time",
+        x.clone(),
+        good,
+        hover(&valid),
+        ink::GOOD,
+        3.5,
+    ));
+    if !void.is_empty() {
+        let x = scale.of(&void);
+        let all = void.iter().map(|p| Some(p.throughput_tok_s)).collect();
+        let good = void.iter().map(|p| Some(p.goodput_tok_s)).collect();
+        chart.add(hollow(
+            "not valid: not used",
+            x.clone(),
+            all,
+            hover(&void),
+            ink::ALL,
+        ));
+        chart
+            .add(hollow("not valid, goodput", x, good, hover(&void), ink::GOOD).show_legend(false));
+    }
+    if let Some(out) = result.operating_point.scale_out_at_tok_s {
+        let name = format!("scale out at {} good tok/s", number(out));
+        chart.add(level(&name, &scale.of(&points), out, ink::CAP));
+    }
+    Some(chart)
+}
+
+/// Characters a second, good and all: the measure that compares models with different tokenizers.
+pub(crate) fn characters(result: &RunResult) -> Option<Chart> {
+    let mode = main_mode(result)?;
+    let points: Vec<&PointRow> = by_load(&result.points, mode)
+        .into_iter()
+        .filter(|p| p.valid)
+        .collect();
+    let scale = LoadScale(mode);
+    let y = axis()
+        .title(title("characters a second"))
+        .range_mode(RangeMode::ToZero)
+        .tick_format(",d");
+    let mut chart = Chart::new(layout(scale.axis(&points), y, 340));
+    let x = scale.of(&points);
+    let hover = |good: bool| -> Vec<String> {
+        let figures = |p: &&PointRow| {
+            let slo = p.first_slo().filter(|_| good);
+            let (characters, words) = slo.map_or((p.characters_per_s, p.words_per_s), |slo| {
+                (slo.good_characters_per_s, slo.good_words_per_s)
+            });
+            let which = if good { "in time" } else { "all" };
+            format!(
+                "{}<br>{} characters/s {which}<br>{} words/s {which}",
+                load_words(p),
+                number(characters),
+                number(words)
+            )
+        };
+        points.iter().map(figures).collect()
+    };
+    let all = points.iter().map(|p| Some(p.characters_per_s)).collect();
+    let good = points
+        .iter()
+        .map(|p| Some(p.first_slo()?.good_characters_per_s))
+        .collect();
+    chart.add(points_line(
+        "all",
+        x.clone(),
+        all,
+        hover(false),
+        ink::ALL,
+        2.0,
+    ));
+    chart.add(points_line("in time", x, good, hover(true), ink::GOOD, 3.0));
+    Some(chart)
+}
+
+fn main_mode(result: &RunResult) -> Option<Mode> {
+    let has = |mode| result.points.iter().any(|p| p.mode == mode);
+    [Mode::Closed, Mode::Open]
+        .into_iter()
+        .find(|&mode| has(mode))
+}
+
+/// The area between throughput and goodput: what was computed for nobody.
+fn add_late_area(chart: &mut Chart, x: &[f64], points: &[&PointRow]) {
+    let edge = |y: Vec<f64>| {
+        Scatter::new(x.to_vec(), y)
+            .mode(Draw::Lines)
+            .line(line(ink::NONE, 0.0))
+            .hover_info(plotly::common::HoverInfo::Skip)
+    };
+    let good = points.iter().map(|p| p.goodput_tok_s).collect();
+    let all = points.iter().map(|p| p.throughput_tok_s).collect();
+    chart.add(edge(good).show_legend(false));
+    chart.add(
+        edge(all)
+            .name("late")
+            .fill(Fill::ToNextY)
+            .fill_color(ink::LATE_BAND),
+    );
+}
+
+fn add_interval(chart: &mut Chart, x: &[f64], points: &[&PointRow]) {
+    let ends: Option<(Vec<f64>, Vec<f64>)> = points
+        .iter()
+        .map(|p| p.goodput_interval.map(|i| (i.low.max(0.0), i.high)))
+        .collect();
+    let Some((low, high)) = ends else {
+        return;
+    };
+    let edge = |y: Vec<f64>| {
+        Scatter::new(x.to_vec(), y)
+            .mode(Draw::Lines)
+            .line(line(ink::NONE, 0.0))
+            .hover_info(plotly::common::HoverInfo::Skip)
+    };
+    chart.add(edge(low).show_legend(false));
+    let band = edge(high).name("95% interval of goodput");
+    chart.add(band.fill(Fill::ToNextY).fill_color(ink::GOOD_BAND));
+}
+
+/// The answers as upright lines with a word above each.
+fn marks(result: &RunResult, scale: LoadScale) -> (Vec<Shape>, Vec<Annotation>) {
+    let answers = &result.operating_point;
+    let (mut shapes, mut notes) = (Vec::new(), Vec::new());
+    let mut mark = |point: &PointRow, word: &str, color, anchor| {
+        let x = scale.at(point.load());
+        shapes.push(upright(x, color));
+        let text = format!("<b>{word}</b> {}", number(point.load()));
+        // The last of three stands a line higher: on a narrow page it reaches the others.
+        let lift = if notes.len() > 1 { 17.0 } else { 0.0 };
+        notes.push(note(x, &text, color, anchor).y_shift(lift));
+    };
+    let cap = answers.by_clauses.as_ref();
+    let peak = answers.by_goodput.as_ref().map(|peak| &peak.row);
+    match (cap, peak) {
+        (Some(cap), Some(peak)) if cap.point == peak.point => {
+            mark(cap, "cap, peak", ink::CAP, Anchor::Center);
+        }
+        _ => {
+            if let Some(cap) = cap {
+                mark(cap, "cap", ink::CAP, Anchor::Right);
+            }
+            if let Some(peak) = peak {
+                mark(peak, "peak", ink::PEAK, Anchor::Left);
+            }
+        }
+    }
+    if let Some(most) = not_this(answers) {
+        mark(most, "not this", ink::LATE, Anchor::Right);
+    }
+    if let (Some([from, to]), Mode::Closed) = (answers.run_at, scale.0) {
+        let (low, high) = (
+            scale.at(f64::from(from) * 0.99),
+            scale.at(f64::from(to) * 1.01),
+        );
+        shapes.push(strip(low, high, ink::CAP_BAND));
+        let text = if from < to {
+            format!("run at {from} to {to}")
+        } else {
+            format!("run at {from}")
+        };
+        let upright = note((low + high) / 2.0, &text, ink::CAP, Anchor::Center);
+        notes.push(upright.text_angle(-90.0).y(0.02));
+    }
+    (shapes, notes)
+}
+
+fn hover(points: &[&PointRow]) -> Vec<String> {
+    let text = |p: &&PointRow| {
+        format!(
+            "<b>{}</b><br>goodput {} tok/s{}<br>throughput {} tok/s<br>in SLO {}%<br>{} req/s, n {}",
+            load_words(p),
+            number(p.goodput_tok_s),
+            p.goodput_interval.map_or_else(String::new, |i| format!(
+                " [{}..{}]",
+                number(i.low),
+                number(i.high)
+            )),
+            number(p.throughput_tok_s),
+            percent(p.slo_attainment),
+            number_or_none(Some(p.completed_req_s)),
+            p.requests,
+        )
+    };
+    points.iter().map(text).collect()
+}

@@ -1,0 +1,112 @@
+//! Percentiles of a latency against load, with the SLO's bound.
+
+use goodput_ledger::{Mode, PointRow};
+use goodput_stats::min_samples_for;
+use goodput_sweep::RunResult;
+
+use super::{
+    Chart, LoadScale, bound_of, by_load, ends, hollow, ink, layout, level, logarithmic, points_line,
+};
+use crate::{
+    number::{count, span_ms},
+    terminal::load_words,
+};
+
+/// Which latency.
+#[derive(Clone, Copy)]
+pub(crate) enum Measure {
+    Ttft,
+    Tpot,
+}
+
+impl Measure {
+    fn metric(self) -> &'static str {
+        match self {
+            Self::Ttft => "ttft",
+            Self::Tpot => "tpot",
+        }
+    }
+
+    /// A percentile of one point: its name, its rank and its value.
+    fn percentiles(self, p: &PointRow) -> [(&'static str, f64, Option<f64>); 3] {
+        match self {
+            Self::Ttft => [
+                ("p50", 0.5, p.ttft_p50_ms),
+                ("p90", 0.9, p.ttft_p90_ms),
+                ("p99", 0.99, p.ttft_p99_ms),
+            ],
+            Self::Tpot => [
+                ("p50", 0.5, p.tpot_p50_ms),
+                ("p90", 0.9, p.tpot_p90_ms),
+                ("p99", 0.99, p.tpot_p99_ms),
+            ],
+        }
+    }
+
+    fn samples(self, p: &PointRow) -> u64 {
+        match self {
+            Self::Ttft => p.ttft_n,
+            Self::Tpot => p.tpot_n,
+        }
+    }
+}
+
+/// The percentiles of `measure` over the loads of one mode. `None` if there is no such point.
+pub(crate) fn latency(result: &RunResult, measure: Measure, mode: Mode) -> Option<Chart> {
+    let points = by_load(&result.points, mode);
+    if points.iter().all(|p| measure.samples(p) == 0) {
+        return None;
+    }
+    let scale = LoadScale(mode);
+    let bound = bound_of(result, measure.metric());
+    let values = points
+        .iter()
+        .flat_map(|p| measure.percentiles(p))
+        .filter_map(|p| p.2);
+    let (low, high) = ends(values.chain(bound.map(|b| b.0)))?;
+    let y = logarithmic(
+        &format!("{}, ms", measure.metric().to_uppercase()),
+        low,
+        high,
+    );
+    let mut chart = Chart::new(layout(scale.axis(&points), y, 360));
+    let colors = [ink::GOOD_LIGHT, ink::GOOD, ink::GOOD_DEEP];
+    let mut sparse: Vec<(f64, Option<f64>, String)> = Vec::new();
+    for (which, color) in (0..3).zip(colors) {
+        let (mut x, mut values, mut hover) = (Vec::new(), Vec::new(), Vec::new());
+        let mut name = "";
+        for point in &points {
+            let (percentile, rank, value) = measure.percentiles(point)[which];
+            name = percentile;
+            let (at, n) = (scale.at(point.load()), measure.samples(point));
+            let text = format!(
+                "<b>{}</b><br>{percentile} {}<br>n {}",
+                load_words(point),
+                span_ms(value),
+                count(n)
+            );
+            let few = n < min_samples_for(rank);
+            if few && value.is_some() {
+                sparse.push((
+                    at,
+                    value,
+                    text.clone() + "<br>too few samples: close to the maximum",
+                ));
+            }
+            x.push(at);
+            values.push(value.filter(|_| !few));
+            hover.push(text);
+        }
+        chart.add(points_line(name, x, values, hover, color, 2.5).connect_gaps(true));
+    }
+    if !sparse.is_empty() {
+        let x = sparse.iter().map(|s| s.0).collect();
+        let y = sparse.iter().map(|s| s.1).collect();
+        let hover = sparse.into_iter().map(|s| s.2).collect();
+        chart.add(hollow("too few samples", x, y, hover, ink::ALL));
+    }
+    if let Some((bound, clause)) = bound {
+        chart.add(level(clause, &scale.of(&points), bound, ink::LATE));
+    }
+    Some(chart)
+}

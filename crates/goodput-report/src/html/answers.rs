@@ -1,0 +1,386 @@
+//! The answers: one sentence, then a card each.
+
+use goodput_ledger::{Mode, PointRow};
+use goodput_sweep::{ByObjective, OperatingPoint, RunResult};
+
+use super::text::{escape, paragraph};
+use crate::{
+    number::{count, number, number_or_none, percent, percent_short, span_ms},
+    terminal::{load, load_words, not_this},
+};
+
+/// The one sentence to remember, and how sure it is.
+pub(super) fn headline(result: &RunResult) -> String {
+    let (sentence, why) = sentence(result);
+    format!("<h1>{}</h1>\n{}", escape(&sentence), paragraph("sub", &why))
+}
+
+fn sentence(result: &RunResult) -> (String, String) {
+    let answers = &result.operating_point;
+    if let [only] = result.points.as_slice() {
+        return bench(only);
+    }
+    if let Some(sell) = &answers.by_objective {
+        return (
+            format!(
+                "Sell {} requests a second per replica.",
+                number(sell.rate_req_s)
+            ),
+            sold(result, sell),
+        );
+    }
+    let missing = sentence_case(&answers.missing.join(". "));
+    match (&answers.by_clauses, &answers.by_goodput) {
+        (Some(cap), _) => (format!("Cap each replica at {}.", load_words(cap)), missing),
+        (None, Some(peak)) => (
+            format!(
+                "No tested load holds every clause; goodput peaks at {}.",
+                load_words(&peak.row)
+            ),
+            missing,
+        ),
+        (None, None) => ("No tested load meets the SLO.".to_owned(), missing),
+    }
+}
+
+fn sold(result: &RunResult, sell: &ByObjective) -> String {
+    let objective = result
+        .holds_for
+        .slos
+        .first()
+        .map_or(1.0, |slo| slo.objective);
+    format!(
+        "At this rate {}% of {} requests met the SLO, and at least {}% with 95% confidence. The objective is {}.",
+        percent(Some(sell.attainment)),
+        count(sell.row.requests),
+        percent(Some(sell.interval.low)),
+        percent_short(objective),
+    )
+}
+
+fn bench(point: &PointRow) -> (String, String) {
+    let share = percent(point.slo_attainment);
+    let interval = point.attainment_interval.map_or_else(String::new, |i| {
+        format!(
+            " The 95% interval is {} to {}%.",
+            percent(Some(i.low)),
+            percent(Some(i.high))
+        )
+    });
+    (
+        format!("{share}% of requests met the SLO at {}.", load_words(point)),
+        format!(
+            "{} requests were measured.{interval}",
+            count(point.requests)
+        ),
+    )
+}
+
+/// What the goodput curve shows, in a sentence.
+pub(super) fn curve_sentence(result: &RunResult) -> String {
+    let answers = &result.operating_point;
+    let (Some(peak), Some(most)) = (&answers.by_goodput, not_this(answers)) else {
+        return String::new();
+    };
+    format!(
+        "Goodput peaks at {}; throughput goes on to {} tok/s at {}, where {} of it is late.",
+        load_words(&peak.row),
+        number(most.throughput_tok_s),
+        load_words(most),
+        percent_short(most.late_share().unwrap_or(0.0)),
+    )
+}
+
+struct Card {
+    class: &'static str,
+    name: &'static str,
+    figure: String,
+    unit: &'static str,
+    lines: Vec<String>,
+}
+
+/// The five answers, and what a user gets at the rate to sell.
+pub(super) fn cards(result: &RunResult) -> String {
+    if result.points.len() < 2 {
+        return result.points.first().map(strip).unwrap_or_default();
+    }
+    let answers = &result.operating_point;
+    let cards = [
+        sell(result),
+        cap(result),
+        scale_out(answers),
+        peak(answers),
+        not_this_card(answers),
+    ];
+    let cards: Vec<String> = cards
+        .into_iter()
+        .flatten()
+        .map(|card| card.html())
+        .collect();
+    let at_sell = answers
+        .by_objective
+        .as_ref()
+        .map(at_sell)
+        .unwrap_or_default();
+    format!("<div class=\"cards\">{}</div>\n{at_sell}", cards.concat())
+}
+
+impl Card {
+    fn html(&self) -> String {
+        let lines: Vec<String> = self
+            .lines
+            .iter()
+            .map(|line| format!("<p>{}</p>", escape(line)))
+            .collect();
+        format!(
+            "<article class=\"card {}\"><h3>{}</h3><p class=\"figure\"><span>{}</span><small>{}</small></p>{}</article>\n",
+            self.class,
+            self.name,
+            escape(&self.figure),
+            self.unit,
+            lines.concat(),
+        )
+    }
+
+    /// A card that says why there is no answer.
+    fn missing(
+        class: &'static str,
+        name: &'static str,
+        answers: &OperatingPoint,
+        word: &str,
+    ) -> Self {
+        let reason = answers.missing.iter().find(|reason| reason.contains(word));
+        let reason = reason.map_or("", |reason| {
+            reason
+                .split_once(": ")
+                .map_or(reason.as_str(), |(_, why)| why)
+        });
+        Self {
+            class,
+            name,
+            figure: "\u{2013}".to_owned(),
+            unit: "",
+            lines: vec![sentence_case(reason)],
+        }
+    }
+}
+
+fn sell(result: &RunResult) -> Option<Card> {
+    let answers = &result.operating_point;
+    let objective = result
+        .holds_for
+        .slos
+        .first()
+        .map_or(1.0, |slo| slo.objective);
+    let Some(sell) = &answers.by_objective else {
+        return Some(Card::missing("sell", "Sell", answers, "sell"));
+    };
+    Some(Card {
+        class: "sell",
+        name: "Sell",
+        figure: number(sell.rate_req_s),
+        unit: "req/s",
+        lines: vec![
+            format!("{} good tokens a second", number(sell.goodput_tok_s)),
+            format!(
+                "The highest tested rate that surely keeps {}.",
+                percent_short(objective)
+            ),
+        ],
+    })
+}
+
+fn cap(result: &RunResult) -> Option<Card> {
+    let answers = &result.operating_point;
+    let Some(cap) = &answers.by_clauses else {
+        return Some(Card::missing("cap", "Cap", answers, "cap"));
+    };
+    let run_at = match answers.run_at {
+        Some([low, high]) if low < high => format!("Run at {low} to {high}."),
+        Some([low, _]) => format!("Run at {low}."),
+        None => String::new(),
+    };
+    Some(Card {
+        class: "cap",
+        name: "Cap",
+        figure: number(cap.load()),
+        unit: if cap.mode == Mode::Closed {
+            "in flight"
+        } else {
+            "req/s"
+        },
+        lines: vec![
+            run_at,
+            format!(
+                "The last load where every clause holds; {}% meet all of them.",
+                percent(cap.slo_attainment)
+            ),
+        ],
+    })
+}
+
+fn scale_out(answers: &OperatingPoint) -> Option<Card> {
+    let (figure, unit) = match (answers.scale_out_at_req_s, answers.scale_out_at_tok_s) {
+        (Some(rate), _) => (number(rate), "req/s"),
+        (None, Some(tokens)) => (number(tokens), "good tok/s"),
+        (None, None) => return None,
+    };
+    let at_cap = answers.scale_out_at_tok_s.map(|tokens| {
+        format!(
+            "Counted at the cap: {} good tokens a second.",
+            number(tokens)
+        )
+    });
+    let lines = vec!["Add a replica here: 70% of what one can carry.".to_owned()];
+    Some(Card {
+        class: "scale",
+        name: "Scale out",
+        figure,
+        unit,
+        lines: lines.into_iter().chain(at_cap).collect(),
+    })
+}
+
+fn peak(answers: &OperatingPoint) -> Option<Card> {
+    let Some(peak) = &answers.by_goodput else {
+        return Some(Card::missing("peak", "Peak", answers, "peak"));
+    };
+    let interval = peak.interval.map_or_else(String::new, |i| {
+        format!("[{} to {}] ", number(i.low), number(i.high))
+    });
+    let late = peak.late_share.map_or_else(String::new, |share| {
+        format!(
+            "{} of the tokens are late here: not an operating point.",
+            percent_short(share)
+        )
+    });
+    let edge = if answers.peak_bracketed {
+        ""
+    } else {
+        "At the edge of the tested loads: test further out."
+    };
+    Some(Card {
+        class: "peak",
+        name: "Peak",
+        figure: number(peak.row.goodput_tok_s),
+        unit: "good tok/s",
+        lines: vec![
+            format!("{interval}at {}", load_words(&peak.row)),
+            late,
+            edge.to_owned(),
+        ],
+    })
+}
+
+fn not_this_card(answers: &OperatingPoint) -> Option<Card> {
+    let most = not_this(answers)?;
+    Some(Card {
+        class: "not",
+        name: "Not this",
+        figure: number(most.throughput_tok_s),
+        unit: "tok/s",
+        lines: vec![
+            format!("At {}", load_words(most)),
+            format!(
+                "The most throughput; {} of it is late.",
+                percent_short(most.late_share().unwrap_or(0.0))
+            ),
+        ],
+    })
+}
+
+/// What users and the replica get at the rate to sell.
+fn at_sell(sell: &ByObjective) -> String {
+    let e2e = format!("{} tokens take", sell.e2e_at_tokens);
+    let slo = sell.row.first_slo();
+    let facts = [
+        (
+            "At this rate one stream gets",
+            format!("{} tok/s", number_or_none(sell.stream_tok_s)),
+        ),
+        (
+            "the replica gives",
+            format!("{} tok/s", number(sell.throughput_tok_s)),
+        ),
+        (
+            "of these in time",
+            format!("{} tok/s", number(sell.goodput_tok_s)),
+        ),
+        (
+            e2e.as_str(),
+            format!(
+                "{} (p95 {})",
+                span_ms(sell.e2e_p50_ms),
+                span_ms(sell.e2e_p95_ms)
+            ),
+        ),
+        (
+            "characters in time",
+            format!("{}/s", number_or_none(slo.map(|s| s.good_characters_per_s))),
+        ),
+        (
+            "words in time",
+            format!("{}/s", number_or_none(slo.map(|s| s.good_words_per_s))),
+        ),
+    ];
+    facts_strip(&facts)
+}
+
+/// The main figures of a single point.
+fn strip(point: &PointRow) -> String {
+    let facts = [
+        (
+            "TTFT p50 / p99",
+            format!(
+                "{} / {}",
+                span_ms(point.ttft_p50_ms),
+                span_ms(point.ttft_p99_ms)
+            ),
+        ),
+        (
+            "TPOT p50 / p99",
+            format!(
+                "{} / {}",
+                span_ms(point.tpot_p50_ms),
+                span_ms(point.tpot_p99_ms)
+            ),
+        ),
+        (
+            "one stream gets",
+            format!("{} tok/s", number_or_none(point.stream_tok_s)),
+        ),
+        (
+            "the replica gives",
+            format!("{} tok/s", number(point.throughput_tok_s)),
+        ),
+        (
+            "of these in time",
+            format!("{} tok/s", number(point.goodput_tok_s)),
+        ),
+        ("load", load(point)),
+    ];
+    facts_strip(&facts)
+}
+
+fn facts_strip(facts: &[(&str, String)]) -> String {
+    let items: Vec<String> = facts
+        .iter()
+        .map(|(name, value)| {
+            format!(
+                "<div><dt>{}</dt><dd>{}</dd></div>",
+                escape(name),
+                escape(value)
+            )
+        })
+        .collect();
+    format!("<dl class=\"strip\">{}</dl>\n", items.concat())
+}
+
+fn sentence_case(text: &str) -> String {
+    let mut characters = text.chars();
+    let Some(first) = characters.next() else {
+        return String::new();
+    };
+    let end = if text.ends_with('.') { "" } else { "." };
+    first.to_uppercase().chain(characters).collect::<String>() + end
+}

@@ -1,0 +1,141 @@
+//! The shell of the page: head, style, sections, figures, script.
+
+use std::collections::BTreeMap;
+
+use goodput_sweep::RunResult;
+use plotly::Plot;
+
+use super::text::{escape, paragraph};
+use crate::chart::Chart;
+
+const STYLE: &str = include_str!("report.css");
+const SCRIPT: &str = include_str!("report.js");
+
+/// A page under construction.
+pub(super) struct Page {
+    title: String,
+    header: String,
+    body: String,
+    links: Vec<(&'static str, String)>,
+    figures: BTreeMap<String, Chart>,
+}
+
+impl Page {
+    pub(super) fn new(result: &RunResult) -> Self {
+        let model = &result.holds_for.model;
+        let what = if result.kind == "bench" {
+            "Load test"
+        } else {
+            "Goodput report"
+        };
+        let mut facts = vec![
+            model.clone(),
+            crate::terminal::engine(&result.holds_for.server),
+        ];
+        facts.extend(
+            result
+                .holds_for
+                .slos
+                .first()
+                .map(|slo| format!("SLO {}", slo.name)),
+        );
+        facts.push(result.started.replace('T', " ").replace('Z', " UTC"));
+        facts.retain(|fact| !fact.is_empty());
+        let facts: Vec<String> = facts
+            .iter()
+            .map(|fact| format!("<span>{}</span>", escape(fact)))
+            .collect();
+        Self {
+            title: escape(&format!("{what}: {model}")),
+            header: format!(
+                "<p class=\"brand\">{what}</p><p class=\"facts\">{}</p>",
+                facts.concat()
+            ),
+            body: String::new(),
+            links: Vec::new(),
+            figures: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, html: String) {
+        self.body += &html;
+    }
+
+    /// A section with a heading; nothing if it would be empty.
+    pub(super) fn section(&mut self, id: &'static str, heading: &str, lead: &str, html: String) {
+        if html.is_empty() {
+            return;
+        }
+        self.links.push((id, heading.to_owned()));
+        let (heading, lead) = (escape(heading), paragraph("lead", lead));
+        self.body +=
+            &format!("<section id=\"s-{id}\">\n<h2>{heading}</h2>\n{lead}{html}</section>\n");
+    }
+
+    /// A figure drawn once.
+    pub(super) fn figure(&mut self, id: &str, chart: Chart, caption: &str) -> String {
+        self.figures.insert(id.to_owned(), chart);
+        frame(&format!("data-figure=\"{id}\""), caption)
+    }
+
+    /// A figure in which the chosen point stands out.
+    pub(super) fn spread(&mut self, id: &str, chart: Chart, caption: &str) -> String {
+        self.figures.insert(id.to_owned(), chart);
+        frame(&format!("data-figure=\"{id}\" data-spread"), caption)
+    }
+
+    /// Keeps a figure that belongs to one point, shown while it is chosen.
+    pub(super) fn figure_of_point(&mut self, prefix: &str, point: u32, chart: Option<Chart>) {
+        if let Some(chart) = chart {
+            self.figures.insert(format!("{prefix}{point}"), chart);
+        }
+    }
+
+    /// Where the figures of [`Page::figure_of_point`] appear; nothing if there is none.
+    pub(super) fn per_point(&self, prefix: &str, caption: &str) -> String {
+        if !self.figures.keys().any(|id| id.starts_with(prefix)) {
+            return String::new();
+        }
+        frame(&format!("data-each=\"{prefix}\""), caption)
+    }
+
+    pub(super) fn finish(self) -> String {
+        // Inside a script element only `</` could end it early.
+        let figures = crate::json::line(&self.figures).replace("</", "<\\/");
+        let links: Vec<String> = self
+            .links
+            .iter()
+            .map(|(id, heading)| format!("<a href=\"#s-{id}\">{}</a>", escape(heading)))
+            .collect();
+        format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+             <header>{header}</header>\n<main>\n{body}</main>\n<nav>{links}</nav>\n\
+             <noscript><p class=\"lead\">The charts need JavaScript; the tables and texts do not.</p></noscript>\n\
+             <script type=\"application/json\" id=\"figures\">{figures}</script>\n\
+             {library}\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+            title = self.title,
+            header = self.header,
+            body = self.body,
+            links = links.concat(),
+            library = chart_library(),
+        )
+    }
+}
+
+fn frame(attributes: &str, caption: &str) -> String {
+    format!(
+        "<figure><figcaption>{}</figcaption><div class=\"plot\" {attributes}></div></figure>\n",
+        escape(caption)
+    )
+}
+
+/// The chart library as a script element. Its companion for formulas is left out: no chart has any.
+fn chart_library() -> String {
+    let both = Plot::offline_js_sources();
+    let end = "</script>";
+    both.find(end)
+        .map_or(both.clone(), |at| both[..at + end.len()].to_owned())
+}

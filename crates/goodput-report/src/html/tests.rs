@@ -1,0 +1,80 @@
+use super::*;
+use crate::sample::sample;
+
+/// The page without the chart library, which is large and not ours.
+fn own_part(page: &str) -> (String, String) {
+    let figures = page.find("<script type=\"application/json\"").unwrap();
+    let library = figures + page[figures..].find("</script>").unwrap();
+    (
+        page[..figures].to_owned(),
+        page[figures..library].to_owned(),
+    )
+}
+
+#[test]
+fn the_page_is_whole_and_fetches_nothing() {
+    let page = report(&sample());
+    let (html, figures) = own_part(&page);
+    for needless in [
+        "src=\"http",
+        "url(http",
+        "@import",
+        "<link",
+        "NaN",
+        "Infinity",
+    ] {
+        assert!(
+            !html.contains(needless) && !figures.contains(needless),
+            "{needless}"
+        );
+    }
+    assert!(html.contains("Sell 4.6 requests a second per replica."));
+    assert!(page.trim_end().ends_with("</html>"));
+    for id in [
+        "curve",
+        "by-rate",
+        "ttft-closed",
+        "tpot-open",
+        "by-clause",
+        "spread-ttft",
+        "characters",
+    ] {
+        assert!(
+            html.contains(&format!("data-figure=\"{id}\"")),
+            "{id} has no place"
+        );
+        assert!(
+            figures.contains(&format!("\"{id}\":")),
+            "{id} has no figure"
+        );
+    }
+}
+
+#[test]
+fn names_of_models_and_servers_cannot_break_out() {
+    let mut result = sample();
+    result.holds_for.model = "</script><b>x".to_owned();
+    result.findings[0].evidence = "<img src=x>".to_owned();
+    result.holds_for.slos[0].clauses[0].clause = "</script><i>".to_owned();
+    let (html, figures) = own_part(&report(&result));
+    assert!(!html.contains("<b>x") && !html.contains("<img"));
+    assert!(!figures.contains("</"));
+}
+
+#[test]
+fn a_run_without_any_answer_still_makes_a_page() {
+    let mut result = sample();
+    result.operating_point = goodput_sweep::OperatingPoint {
+        missing: vec!["no rate to sell: no valid open-loop point was measured".to_owned()],
+        ..Default::default()
+    };
+    result.complete = false;
+    result.charts.clear();
+    let page = report(&result);
+    assert!(page.contains("No tested load meets the SLO."));
+    assert!(page.contains("The run is not complete"));
+    result.points.clear();
+    assert!(report(&result).contains("</html>"));
+    result.points = vec![sample().points.remove(3)];
+    assert!(report(&result).contains("99.3% of requests met the SLO at 32 in flight."));
+}

@@ -1,0 +1,10 @@
+//! The engine against queueing theory, published figures and itself, in virtual time.
+
+#[cfg(test)]
+mod digest;
+#[cfg(test)]
+mod load;
+#[cfg(test)]
+mod profiles;
+#[cfg(test)]
+mod theory;

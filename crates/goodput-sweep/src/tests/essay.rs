@@ -1,0 +1,186 @@
+//! The second essay's example, as request records put through the books.
+//!
+//! "SLO: p90 TTFT <= 500 ms, p90 TPOT <= 40 ms. In a concurrency sweep, concurrency 12 is the last
+//! point both hold, delivering 900 goodput tok/s/GPU. Run at concurrency about 8-10. [...] adds
+//! replicas when goodput demand exceeds about 70 % of that budget. A slide that claims 1,800 tok/s
+//! at concurrency 48 is irrelevant to capacity."
+
+use std::{cell::RefCell, rc::Rc, time::Duration};
+
+use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow};
+use goodput_record::{
+    Arrival, End, OpenRequest, Outcome, Phase, RequestRecord, SeriesId, Sink, Timestamp,
+    TokenCount, Vantage, span_of,
+};
+use goodput_slo::Slo;
+use proptest::prelude::*;
+
+use crate::{Question, answers};
+
+#[derive(Default)]
+struct Log(RefCell<Vec<RequestRecord>>);
+
+impl Sink for Log {
+    fn arrived(&self, _: &Arrival) {}
+    fn ended(&self, record: RequestRecord) {
+        self.0.borrow_mut().push(record);
+    }
+}
+
+/// What a replica does at one concurrency.
+struct Service {
+    users: u32,
+    /// Tokens a second over all users.
+    tok_s: f64,
+    /// Of ten requests, how many come after a queue.
+    late_of_ten: u64,
+}
+
+/// One request of `tokens` tokens, due at `origin` seconds.
+fn request(origin: f64, ttft: f64, tpot: f64, tokens: u32) -> RequestRecord {
+    let log = Rc::new(Log::default());
+    let at = |s: f64| Timestamp::from_seconds(s);
+    let arrival = Arrival {
+        id: 0,
+        origin: at(origin),
+        series: SeriesId::default(),
+        vantage: Vantage::Client,
+        session: 0,
+        step: 0,
+        steps: 1,
+        planned_input_tokens: 1000,
+        planned_cached_tokens: 0,
+        planned_output_tokens: tokens,
+    };
+    let mut open = OpenRequest::arrive(log.clone(), arrival);
+    open.sent(at(origin));
+    for token in 0..tokens {
+        open.token_event(at(origin + ttft + tpot * f64::from(token)), 0, true);
+    }
+    let end = End {
+        output_tokens: Some(TokenCount::Usage(tokens)),
+        ..End::of(Outcome::Ok)
+    };
+    open.end(at(origin + ttft + tpot * f64::from(tokens)), end);
+    log.0.take().remove(0)
+}
+
+/// A closed loop of `users`, each with requests of 100 tokens one after the other, such that the
+/// replica makes `tok_s` over all. Of any ten requests `late_of_ten` wait for 520 ms, the others
+/// 100 ms: with one late in ten p90 is at the bound's good side, with two it is not.
+fn point(number: u32, service: &Service, slo: &Slo) -> PointRow {
+    const TOKENS: u32 = 100;
+    let lap = f64::from(service.users * TOKENS) / service.tok_s;
+    let mut books = PointBooks::new(std::slice::from_ref(slo), Duration::from_millis(100));
+    let laps = 20_u64;
+    for user in 0..service.users {
+        let offset = lap * f64::from(user) / f64::from(service.users);
+        for turn in 0..laps {
+            let ttft = if (turn * 7 + u64::from(user)) % 10 < service.late_of_ten {
+                0.52
+            } else {
+                0.1
+            };
+            let tpot = (lap - ttft) / f64::from(TOKENS);
+            let record = request(offset + lap * turn as f64, ttft, tpot, TOKENS);
+            books.arrived(record.summary.arrival());
+            books.post(&record.summary, &record.gaps, Phase::Measured);
+        }
+    }
+    let from = Timestamp::ZERO.after(span_of(2.0 * lap));
+    let to = Timestamp::ZERO.after(span_of(lap * (laps as f64 - 2.0)));
+    books.row(&PointFacts {
+        point: number,
+        mode: Mode::Closed,
+        concurrency: Some(service.users),
+        rate_req_s: None,
+        window: from..to,
+        gpus: Some(1),
+        in_flight_peak: Some(service.users),
+        in_flight_at_end: 0,
+        sent_share: None,
+        loop_lag_p99_ns: None,
+        client_cpu_share: None,
+        server_cached_share: None,
+        invalid: Vec::new(),
+        warnings: Vec::new(),
+    })
+}
+
+fn slo() -> Slo {
+    Slo::preset("chat-p90").unwrap()
+}
+
+const QUESTION: Question = Question {
+    objective: 0.9,
+    e2e_at_tokens: 250,
+};
+
+#[test]
+fn the_essays_sweep_gives_the_essays_answers() {
+    let slo = slo();
+    let curve = [
+        (1, 110.0, 0),
+        (4, 400.0, 0),
+        (8, 700.0, 0),
+        (12, 900.0, 0),
+        (16, 1100.0, 2),
+        (24, 1400.0, 5),
+        (48, 1800.0, 10),
+    ];
+    let points: Vec<PointRow> = (0..)
+        .zip(curve)
+        .map(|(number, (users, tok_s, late_of_ten))| {
+            point(
+                number,
+                &Service {
+                    users,
+                    tok_s,
+                    late_of_ten,
+                },
+                &slo,
+            )
+        })
+        .collect();
+    let found = answers(&points, QUESTION);
+
+    let cap = found.by_clauses.expect("a cap");
+    assert_eq!(cap.concurrency, Some(12));
+    let per_gpu = cap.goodput_tok_s_per_gpu.expect("one GPU was stated");
+    assert!((per_gpu - 900.0).abs() < 10.0, "{per_gpu}");
+    assert_eq!(found.run_at, Some([8, 10]));
+    let scale_out = found.scale_out_at_tok_s.expect("a threshold");
+    assert!((scale_out - 630.0).abs() < 7.0, "{scale_out}");
+
+    let most = found.by_throughput.expect("a maximum");
+    assert_eq!(most.concurrency, Some(48));
+    assert!((most.throughput_tok_s - 1800.0).abs() < 20.0);
+    assert!(most.goodput_tok_s < 1.0, "it is throughput, not capacity");
+
+    // It is TTFT that binds: at 12 in flight and 900 tok/s a token takes about 13 ms.
+    let next = points.iter().find(|p| p.concurrency == Some(16)).unwrap();
+    let [ttft, tpot] = next.slos[0].clauses.as_slice() else {
+        panic!("two clauses")
+    };
+    assert_eq!((ttft.holds, tpot.holds), (Some(false), Some(true)));
+    assert!(cap.tpot_p90_ms.unwrap() <= 13.4);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+    #[test]
+    fn whatever_load_is_the_last_that_holds_is_the_cap(holds in 1_usize..6, rate in 50.0_f64..150.0) {
+        let slo = slo();
+        let users = [1_u32, 3, 6, 9, 12, 18, 27];
+        let points: Vec<PointRow> = (0..).zip(users.iter().enumerate()).map(|(number, (i, &users))| {
+            let late_of_ten = if i < holds { 0 } else { 2 };
+            point(number, &Service { users, tok_s: rate * f64::from(users), late_of_ten }, &slo)
+        }).collect();
+        let found = answers(&points, QUESTION);
+        let n = users[holds - 1];
+        let cap = found.by_clauses.unwrap();
+        prop_assert_eq!(cap.concurrency, Some(n));
+        prop_assert_eq!(found.run_at, Some([(2 * n).div_ceil(3), (5 * n / 6).max((2 * n).div_ceil(3).min(n))]));
+        prop_assert!((found.scale_out_at_tok_s.unwrap() - 0.7 * cap.goodput_tok_s).abs() < 1e-9);
+    }
+}

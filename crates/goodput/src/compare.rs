@@ -1,0 +1,40 @@
+//! `goodput compare`: two results side by side.
+
+use goodput_sweep::{compare as put_side_by_side, mismatches};
+
+use crate::{
+    exit::{Exit, Failure},
+    flags::{CompareFlags, Format},
+    print,
+    results::read_result,
+    talk::Voice,
+};
+
+/// Compares, or says why that would say nothing.
+pub(crate) fn compare(flags: &CompareFlags, voice: Voice) -> Result<Exit, Failure> {
+    let (base, other) = (read_result(&flags.base)?, read_result(&flags.other)?);
+    let differ = mismatches(&base, &other);
+    if !differ.is_empty() && !flags.across {
+        let lines: Vec<String> = differ
+            .iter()
+            .map(|m| format!("  {}: {} | {}", m.what, m.base, m.other))
+            .collect();
+        return Err(Failure::usage(format!(
+            "the two results differ in what they hold for\n{}",
+            lines.join("\n")
+        ))
+        .hint(
+            "--across compares them all the same; models are then ranked by characters a second",
+        ));
+    }
+    let comparison = put_side_by_side(&base, &other);
+    match flags.format {
+        Format::Human => print(&goodput_report::terminal::comparison(
+            &comparison,
+            voice.style_out(),
+        ))?,
+        Format::Json => print(&goodput_report::json::document(&comparison))?,
+        Format::Csv => print(&goodput_report::json::document(&comparison))?,
+    }
+    Ok(Exit::Yes)
+}

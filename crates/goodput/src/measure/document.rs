@@ -1,0 +1,297 @@
+//! What a run leaves behind: the document, the files, the printed answer, the exit code.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use goodput_loadgen as loadgen;
+use goodput_protocol::EngineKind;
+use goodput_report::{csv, html, json, terminal};
+use goodput_slo::Slo;
+use goodput_sweep::{
+    ClauseFacts, HoldsFor, RunResult, SCHEMA_VERSION, ServerFacts, SloFacts, WorkloadFacts,
+    answers, findings,
+};
+
+use super::run::Run;
+use crate::{
+    exit::{Exit, Failure},
+    flags::Format,
+    print,
+    results::Folder,
+    talk::{Voice, error_line},
+};
+
+/// What is known of a run before it measures.
+#[derive(Clone, Debug)]
+pub(crate) struct Paper {
+    pub(crate) kind: String,
+    pub(crate) run: String,
+    pub(crate) epoch_unix_ns: u64,
+    pub(crate) seed: u64,
+    pub(crate) holds_for: HoldsFor,
+    pub(crate) settings: BTreeMap<String, String>,
+}
+
+/// What the figures hold for.
+pub(crate) fn holds_for(
+    url: &str,
+    facts: &loadgen::ServerFacts,
+    slos: &[Slo],
+    workload: WorkloadFacts,
+    gpus: Option<u32>,
+    emulated: bool,
+) -> HoldsFor {
+    HoldsFor {
+        model: facts.model.clone(),
+        slos: slos.iter().map(slo_facts).collect(),
+        workload,
+        server: ServerFacts {
+            url: url.to_owned(),
+            engine: match facts.identity.engine {
+                EngineKind::Unknown => None,
+                known => Some(known.name().to_owned()),
+            },
+            version: facts.identity.version.clone(),
+            flags: facts.identity.flags.iter().cloned().collect(),
+            emulated,
+        },
+        gpus,
+        boot: "this boot only".to_owned(),
+    }
+}
+
+fn slo_facts(slo: &Slo) -> SloFacts {
+    let clauses = slo
+        .clauses()
+        .iter()
+        .enumerate()
+        .map(|(index, clause)| ClauseFacts {
+            metric: clause.metric.to_string(),
+            clause: clause.to_string(),
+            bound_ms: clause.fixed_bound().map(goodput_record::millis),
+            needed: slo.required_share(index).share(),
+        });
+    let preset = goodput_slo::presets().iter().find(|p| p.name == slo.name());
+    SloFacts {
+        name: slo.name().to_owned(),
+        sentence: slo.sentence(),
+        objective: slo.objective().share,
+        window_days: slo.objective().window.as_secs_f64() / 86_400.0,
+        clauses: clauses.collect(),
+        reason: preset
+            .map(|p| format!("{}; {}", p.reason, p.source))
+            .unwrap_or_default(),
+    }
+}
+
+/// Writes the folder, prints the answer and says how the program ends. Whatever went wrong, what
+/// was measured is written first.
+pub(crate) fn finish(
+    run: Run,
+    paper: Paper,
+    folder: &Folder,
+    went: Result<(), Failure>,
+    format: Format,
+    voice: Voice,
+) -> Result<Exit, Failure> {
+    let signal = run.signal.get();
+    let Run {
+        points,
+        charts,
+        question,
+        rows,
+        client,
+        scrape,
+        ..
+    } = run;
+    let duration_s = client.clock().now().seconds();
+    drop(scrape);
+    let trouble = Arc::into_inner(rows).and_then(|rows| rows.finish());
+    let why = match (&went, &trouble, signal) {
+        (Err(failure), ..) => Some(failure.message.clone()),
+        (_, Some(trouble), _) => Some(trouble.clone()),
+        (_, _, Some(number)) => Some(format!("stopped by signal {number}")),
+        _ => None,
+    };
+    let operating_point = answers(&points, question);
+    let result = RunResult {
+        schema_version: SCHEMA_VERSION,
+        goodput_version: env!("CARGO_PKG_VERSION").to_owned(),
+        kind: paper.kind,
+        run: paper.run,
+        started: started(paper.epoch_unix_ns),
+        epoch_unix_ns: paper.epoch_unix_ns,
+        duration_s,
+        complete: why.is_none(),
+        incomplete_because: why,
+        seed: paper.seed,
+        holds_for: paper.holds_for,
+        findings: findings(&points, &operating_point),
+        operating_point,
+        points,
+        definitions: definitions(),
+        charts,
+        settings: paper.settings,
+    };
+    let exit = match signal {
+        Some(number) => Exit::Signal(number),
+        None if trouble.is_some() => Exit::Untrusted,
+        None => verdict(&result),
+    };
+    let written = write_files(&result, folder);
+    show(&result, folder, exit, format, voice)?;
+    if let Some(trouble) = &trouble {
+        error_line(&format!(
+            "error: {trouble}\nhint: the run was stopped; what was measured so far is kept"
+        ));
+    }
+    went?;
+    written?;
+    Ok(exit)
+}
+
+fn write_files(result: &RunResult, folder: &Folder) -> Result<(), Failure> {
+    folder.write("result.json", &json::document(result))?;
+    folder.write("points.csv", &csv::points(&result.points))?;
+    folder.write("report.html", &html::report(result))
+}
+
+/// Prints a result the way stdout was asked to carry it.
+pub(crate) fn show(
+    result: &RunResult,
+    folder: &Folder,
+    exit: Exit,
+    format: Format,
+    voice: Voice,
+) -> Result<(), Failure> {
+    match format {
+        Format::Human => {
+            let name = folder.path().display().to_string();
+            print(&terminal::run(
+                result,
+                Some(&name),
+                exit.number(),
+                voice.style_out(),
+            ))
+        }
+        Format::Json => print(&json::document(result)),
+        Format::Csv => print(&csv::points(&result.points)),
+    }
+}
+
+/// What the points say: yes if some load meets the SLO, no if none does, not to be trusted if
+/// nothing could be measured or a point that would decide is not valid.
+pub(crate) fn verdict(result: &RunResult) -> Exit {
+    let usable = result.points.iter().filter(|p| p.valid).count();
+    if usable == 0 || decided_by_invalid(result) {
+        return Exit::Untrusted;
+    }
+    let found = &result.operating_point;
+    let objective = result.holds_for.slos.first().map_or(1.0, |s| s.objective);
+    let kept = |p: &goodput_ledger::PointRow| p.slo_attainment.is_some_and(|a| a >= objective);
+    let yes = found.by_clauses.is_some()
+        || found.by_objective.is_some()
+        || result.points.iter().filter(|p| p.valid).any(kept);
+    if yes { Exit::Yes } else { Exit::No }
+}
+
+/// Whether an answer would be another one if every point were used.
+fn decided_by_invalid(result: &RunResult) -> bool {
+    if result.points.iter().all(|p| p.valid) {
+        return false;
+    }
+    let mut all = result.points.clone();
+    for point in &mut all {
+        point.valid = true;
+    }
+    let question = goodput_sweep::Question {
+        objective: result.holds_for.slos.first().map_or(1.0, |s| s.objective),
+        e2e_at_tokens: 2,
+    };
+    let (with, without) = (answers(&all, question), &result.operating_point);
+    let number = |p: &Option<goodput_ledger::PointRow>| p.as_ref().map(|p| p.point);
+    let best = |o: &goodput_sweep::OperatingPoint| o.by_goodput.as_ref().map(|b| b.row.point);
+    let sell = |o: &goodput_sweep::OperatingPoint| o.by_objective.as_ref().map(|b| b.row.point);
+    number(&with.by_clauses) != number(&without.by_clauses)
+        || best(&with) != best(without)
+        || sell(&with) != sell(without)
+}
+
+fn started(epoch_unix_ns: u64) -> String {
+    jiff::Timestamp::from_nanosecond(i128::from(epoch_unix_ns))
+        .map(|at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+        .unwrap_or_default()
+}
+
+/// What each figure means, in the words of the books.
+fn definitions() -> BTreeMap<String, String> {
+    let rows = [
+        (
+            "ttft",
+            "from the scheduled instant (open loop) or the send (closed loop) to the first token event of any channel; headers, role chunks and comments are no tokens",
+        ),
+        (
+            "ttft_answer",
+            "the same to the first token that is not reasoning",
+        ),
+        (
+            "tpot",
+            "(last - first token event) / (output tokens - 1); undefined under two tokens or token events",
+        ),
+        (
+            "tpot_median",
+            "the median gap between tokens of one request; it hides preemptions, see stall",
+        ),
+        (
+            "stall",
+            "the longest gap between two token events of one request",
+        ),
+        (
+            "e2e",
+            "from the scheduled instant or the send to the last token event",
+        ),
+        (
+            "throughput_tok_s",
+            "tokens received inside the window / its length, requests in flight included",
+        ),
+        (
+            "goodput_tok_s",
+            "of these, the tokens of requests that met the SLO, judged after the drain",
+        ),
+        (
+            "goodput_req_s",
+            "requests of the window that met the SLO / its length",
+        ),
+        (
+            "slo_attainment",
+            "met / (met + missed); failures are misses, what the SLO excuses by name is left out",
+        ),
+        (
+            "interval",
+            "95 %, from bins of time, widened where slow requests come together",
+        ),
+        (
+            "percentile",
+            "linear interpolation between order statistics, over requests that ended well; *_with_failures ranks failures above all others",
+        ),
+        (
+            "window",
+            "requests whose origin lies in it are measured; warm-up, the first request of every user and the settling time are left out",
+        ),
+        (
+            "sell",
+            "highest tested open-loop rate at which the lower end of the attainment's interval keeps the objective",
+        ),
+        (
+            "cap",
+            "last concurrency such that it and every smaller one hold every clause at its percentile",
+        ),
+        ("run_at", "ceil(2n/3) to floor(5n/6) of the cap n"),
+        (
+            "scale_out",
+            "70 % of the goodput at the cap, or of the rate to sell",
+        ),
+    ];
+    rows.into_iter()
+        .map(|(name, what)| (name.to_owned(), what.to_owned()))
+        .collect()
+}

@@ -1,0 +1,71 @@
+//! `goodput sweep` and `goodput bench`: from flags to a result folder.
+
+mod bench;
+mod compose;
+mod document;
+mod live;
+mod observer;
+mod plan;
+mod run;
+mod scrape;
+mod server;
+mod setup;
+mod signals;
+mod sweep;
+mod workload;
+
+pub(crate) use document::{show, verdict};
+use goodput_config::TextError;
+pub(crate) use observer::lock;
+pub(crate) use signals::next_signal;
+pub(crate) use workload::load as load_workload;
+
+use crate::{
+    exit::{Exit, Failure},
+    flags::{BenchFlags, SweepFlags},
+    talk::Voice,
+};
+
+/// `goodput sweep`.
+pub(crate) fn sweep(flags: &SweepFlags, voice: Voice) -> Result<Exit, Failure> {
+    let grid = sweep::Grid::new(flags)?;
+    let most = grid.users.iter().max().copied();
+    let task = setup::Task {
+        kind: "sweep",
+        most_users: most,
+        dry_run: flags.dry_run,
+    };
+    setup::carry_out(&flags.run, &task, voice, async |run| {
+        voice.say(&grid.cost(run));
+        if flags.dry_run {
+            return Ok(());
+        }
+        sweep::run_grid(run, &grid).await
+    })
+}
+
+/// `goodput bench`.
+pub(crate) fn bench(flags: &BenchFlags, voice: Voice) -> Result<Exit, Failure> {
+    let load = bench::load(flags)?;
+    let task = setup::Task {
+        kind: "bench",
+        most_users: bench::users(load),
+        dry_run: false,
+    };
+    setup::carry_out(&flags.run, &task, voice, async |run| {
+        run.point(load, 0).await.map(drop)
+    })
+}
+
+/// A flag whose value cannot be read.
+pub(crate) fn text_failure(flag: &str, problem: &TextError) -> Failure {
+    let mut message = format!("{flag}: {}", problem.message);
+    if let Some(expected) = &problem.expected {
+        message = format!("{message}; expected {expected}");
+    }
+    let failure = Failure::usage(message);
+    match &problem.hint {
+        Some(hint) => failure.hint(hint.clone()),
+        None => failure,
+    }
+}

@@ -1,0 +1,297 @@
+//! A run: one client, one server, one workload, load point after load point.
+
+use std::{
+    cell::Cell,
+    rc::Rc,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow};
+use goodput_loadgen::{
+    Client, Compose, PointPlan, PointReport, Settle, Stop, Window, Wish, run_point,
+};
+use goodput_record::Timestamp;
+use goodput_slo::Slo;
+use goodput_sweep::{OperatingPoint, PointChart, Question, answers};
+use goodput_workload::{Load, Shard, Workload, WorkloadSpec, point_seed};
+
+use super::{
+    live::{Doing, LiveTable},
+    observer::{LiveCounts, PointObserver},
+    plan::Lengths,
+    scrape::Scrape,
+};
+use crate::{exit::Failure, results::RowWriter};
+
+/// Width of the books' bins: short enough that the edges of a window cost nothing, long enough
+/// that an hour is cheap.
+const BIN: Duration = Duration::from_millis(100);
+/// The point number of warm-up requests: no load point has it, so no prompt is seen twice.
+const WARM_UP: u32 = u32::MAX;
+/// Used for E2E before anything is known.
+const E2E_GUESS: Duration = Duration::from_secs(3);
+
+/// All that a run needs and all that it has found.
+pub(crate) struct Run {
+    pub(crate) client: Rc<Client>,
+    pub(crate) compose: Rc<dyn Compose>,
+    pub(crate) stop: Stop,
+    pub(crate) signal: Rc<Cell<Option<u8>>>,
+    pub(crate) slos: Vec<Slo>,
+    pub(crate) spec: Arc<WorkloadSpec>,
+    pub(crate) seed: u64,
+    pub(crate) gpus: Option<u32>,
+    pub(crate) requests: Option<std::num::NonZeroU32>,
+    pub(crate) lengths: Lengths,
+    pub(crate) question: Question,
+    pub(crate) rows: Arc<RowWriter>,
+    pub(crate) scrape: Scrape,
+    pub(crate) live: LiveTable,
+    pub(crate) points: Vec<PointRow>,
+    pub(crate) charts: Vec<PointChart>,
+    /// E2E p95 of the last point that had one.
+    pub(crate) e2e_p95: Option<Duration>,
+}
+
+impl Run {
+    /// Whether the run was asked to stop, by a signal or by trouble with its files.
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.wish() != Wish::Run || self.rows.trouble().is_some()
+    }
+
+    /// What E2E is expected to be at its 95th percentile.
+    pub(crate) fn e2e_p95(&self) -> Duration {
+        self.e2e_p95.unwrap_or(E2E_GUESS)
+    }
+
+    /// The share of requests that must meet the first SLO.
+    pub(crate) fn objective(&self) -> f64 {
+        self.question.objective
+    }
+
+    /// The answers so far.
+    pub(crate) fn answers(&self) -> OperatingPoint {
+        answers(&self.points, self.question)
+    }
+
+    /// Warms the server up with prompts that no load point sends again.
+    pub(crate) async fn warm_up(&mut self, load: Load, amount: WarmUp) -> Result<(), Failure> {
+        let plan = match amount {
+            WarmUp::Nothing => return Ok(()),
+            WarmUp::Requests(requests) => PointPlan::warm_up(load, requests),
+            WarmUp::Span(span) => PointPlan {
+                warm_up: true,
+                settle: Settle::None,
+                ..PointPlan::new(WARM_UP, load, Window::Duration(span))
+            },
+        };
+        let seed = point_seed(self.seed, WARM_UP);
+        self.carry_out(&plan, seed, "warm-up".to_owned(), 0).await?;
+        Ok(())
+    }
+
+    /// Measures one load point.
+    pub(crate) async fn point(
+        &mut self,
+        load: Load,
+        points_left: usize,
+    ) -> Result<&PointRow, Failure> {
+        let number = u32::try_from(self.points.len()).unwrap_or(WARM_UP - 1);
+        let window = match self.requests {
+            Some(requests) => Window::Requests(requests),
+            None => Window::Duration(match load {
+                Load::Closed(_) => self.lengths.closed(self.e2e_p95()),
+                Load::Open { per_second } => {
+                    self.lengths
+                        .open(self.e2e_p95(), per_second, self.objective())
+                }
+            }),
+        };
+        let mut plan = PointPlan::new(number, load, window);
+        plan.settle = self.settle(load);
+        let seed = point_seed(self.seed, number);
+        let (books, bars, report) = self
+            .carry_out(&plan, seed, load_words(load), points_left)
+            .await?;
+        let row = self.row(&plan, &books, &report);
+        if let Some(ms) = row.e2e_p95_ms {
+            self.e2e_p95 = Some(Duration::from_secs_f64(ms / 1e3));
+        }
+        let charted = books.charted(&row_window(&report));
+        let [ttft_ms, tpot_ms, e2e_ms, stall_ms] = charted.quantiles;
+        self.charts.push(PointChart {
+            point: number,
+            ttft_ms,
+            tpot_ms,
+            e2e_ms,
+            stall_ms,
+            requests: bars,
+            timeline: charted.timeline,
+        });
+        self.live.row(&row, self.objective());
+        self.points.push(row);
+        self.points
+            .last()
+            .ok_or_else(|| Failure::untrusted("no load point was measured"))
+    }
+
+    fn settle(&self, load: Load) -> Settle {
+        if self.requests.is_some_and(|n| n.get() == 1) {
+            return Settle::None;
+        }
+        match load {
+            Load::Closed(_) => Settle::FirstWave {
+                at_most: (4 * self.e2e_p95()).max(Duration::from_secs(10)),
+            },
+            Load::Open { .. } => Settle::Fixed(
+                (2 * self.e2e_p95()).clamp(Duration::from_secs(2), Duration::from_secs(60)),
+            ),
+        }
+    }
+
+    async fn carry_out(
+        &mut self,
+        plan: &PointPlan,
+        seed: u64,
+        title: String,
+        points_left: usize,
+    ) -> Result<(PointBooks, Vec<goodput_sweep::RequestBar>, PointReport), Failure> {
+        let counts = Arc::new(Mutex::new(LiveCounts::default()));
+        let names = {
+            let client = Rc::clone(&self.client);
+            Rc::new(move |id| {
+                client
+                    .series()
+                    .borrow()
+                    .get(id)
+                    .cloned()
+                    .unwrap_or_default()
+            })
+        };
+        let observer = Rc::new(PointObserver::new(
+            plan.point,
+            PointBooks::new(&self.slos, BIN),
+            Arc::clone(&self.rows),
+            names,
+            Arc::clone(&counts),
+        ));
+        let workload = Workload::new(&self.spec, plan.load, seed, Shard::WHOLE);
+        let doing = Doing {
+            title,
+            point: self.points.len() + 1,
+            points: self.points.len() + 1 + points_left,
+            expected: self.expected(plan),
+            each_later: self.lengths.closed(self.e2e_p95())
+                + Duration::from_secs(2)
+                + 2 * self.e2e_p95(),
+        };
+        let line = self.live.watch(doing, counts);
+        let report = run_point(
+            &self.client,
+            &self.compose,
+            workload,
+            plan,
+            &observer,
+            &self.stop,
+        )
+        .await;
+        drop(line);
+        let report = report.map_err(|e| Failure::untrusted(e.to_string()))?;
+        let observer = Rc::into_inner(observer)
+            .ok_or_else(|| Failure::untrusted("a request outlived its load point"))?;
+        let (books, bars) = observer.into_parts();
+        Ok((books, bars, report))
+    }
+
+    /// How long a point takes, about.
+    fn expected(&self, plan: &PointPlan) -> Duration {
+        let settle = match plan.settle {
+            Settle::None => Duration::ZERO,
+            Settle::Fixed(span) => span,
+            Settle::FirstWave { .. } => self.e2e_p95(),
+        };
+        let window = match (plan.window, plan.load) {
+            (Window::Duration(span), _) => span,
+            (Window::Requests(n), Load::Closed(users)) => {
+                self.e2e_p95() * n.get().div_ceil(users.get())
+            }
+            (Window::Requests(n), Load::Open { per_second }) => {
+                Duration::from_secs_f64(f64::from(n.get()) / per_second)
+            }
+        };
+        settle + window + self.e2e_p95()
+    }
+
+    fn row(&self, plan: &PointPlan, books: &PointBooks, report: &PointReport) -> PointRow {
+        let window = row_window(report);
+        let mut warnings = Vec::new();
+        if report.interrupted {
+            warnings.push("interrupted: a part of the window".to_owned());
+        }
+        if report.traffic.retries > 0 {
+            warnings.push(format!(
+                "{} requests were sent again because the server had closed an idle connection",
+                report.traffic.retries
+            ));
+        }
+        let mut invalid: Vec<String> = report.invalid.iter().map(ToString::to_string).collect();
+        if books.measured() == 0 {
+            invalid.push("no request was measured".to_owned());
+        }
+        let facts = PointFacts {
+            point: plan.point,
+            mode: match plan.load {
+                Load::Closed(_) => Mode::Closed,
+                Load::Open { .. } => Mode::Open,
+            },
+            concurrency: match plan.load {
+                Load::Closed(users) => Some(users.get()),
+                Load::Open { .. } => None,
+            },
+            rate_req_s: match plan.load {
+                Load::Closed(_) => None,
+                Load::Open { per_second } => Some(per_second),
+            },
+            server_cached_share: self.scrape.cached_share(&window),
+            window,
+            gpus: self.gpus,
+            in_flight_peak: Some(report.peak_in_flight),
+            in_flight_at_end: report.in_flight_at_end,
+            sent_share: (report.arrivals_due > 0)
+                .then(|| report.arrivals_sent as f64 / report.arrivals_due as f64),
+            loop_lag_p99_ns: report.loop_lag.quantile(0.99),
+            client_cpu_share: Some(report.cpu_share),
+            invalid,
+            warnings,
+        };
+        books.row(&facts)
+    }
+}
+
+/// How much warm-up a run gives the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WarmUp {
+    /// None.
+    Nothing,
+    /// This many requests.
+    Requests(std::num::NonZeroU32),
+    /// Load for this long.
+    Span(Duration),
+}
+
+/// The load in words: `16 in flight`, `4.6 req/s`.
+pub(crate) fn load_words(load: Load) -> String {
+    match load {
+        Load::Closed(users) => format!("{users} in flight"),
+        Load::Open { per_second } => format!("{per_second:.3} req/s"),
+    }
+}
+
+/// The window of a point; a point so short that it has none is taken whole.
+fn row_window(report: &PointReport) -> std::ops::Range<Timestamp> {
+    match report.window_span() {
+        Some(span) if span >= 2 * BIN => report.window.clone(),
+        _ => report.span.clone(),
+    }
+}

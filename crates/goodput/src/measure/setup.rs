@@ -1,0 +1,337 @@
+//! From flags to a run, and from a run to its folder, its answer and its exit code.
+
+use std::{
+    num::NonZeroU32,
+    path::PathBuf,
+    rc::Rc,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use goodput_config::{Amount, parse_amount};
+use goodput_loadgen::{Client, Clock, Reach, ServerFacts, Stop, Target, probe_server, runtime};
+use goodput_slo::Slo;
+use goodput_sweep::Question;
+use goodput_workload::{Load, WorkloadSpec};
+
+use super::{
+    compose::Composer,
+    document::{self, Paper},
+    live::LiveTable,
+    plan::Lengths,
+    run::{Run, WarmUp},
+    scrape::Scrape,
+    server, signals, workload,
+};
+use crate::{
+    emulate::Replica,
+    exit::{Exit, Failure},
+    flags::RunFlags,
+    results::{Folder, RowWriter},
+    slo,
+    talk::Voice,
+};
+
+/// Warm-up requests at most, unless told: enough to compile graphs and fill caches of kernels.
+const WARM_UP_MOST: u32 = 64;
+/// The same on the emulated replica, which has nothing to warm up.
+const WARM_UP_EMULATED: u32 = 4;
+
+/// What is to be carried out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Task {
+    /// `sweep` or `bench`.
+    pub(crate) kind: &'static str,
+    /// The largest closed loop: the server is warmed up at it.
+    pub(crate) most_users: Option<NonZeroU32>,
+    /// Only say what would be done.
+    pub(crate) dry_run: bool,
+}
+
+/// Sets a run up, lets `work` measure, and writes and prints what was found.
+pub(crate) fn carry_out(
+    flags: &RunFlags,
+    task: &Task,
+    voice: Voice,
+    work: impl AsyncFnOnce(&mut Run) -> Result<(), Failure>,
+) -> Result<Exit, Failure> {
+    let slos = slo::load(&flags.slo, voice)?;
+    let emulated = flags.server.url.is_none();
+    let first = slos
+        .first()
+        .ok_or_else(|| Failure::usage("no SLO was named"))?;
+    let spec = workload::choose(flags.workload.as_deref(), first, emulated, voice)?;
+    agree(&slos, &spec, flags, voice)?;
+    let seed = flags.seed.unwrap_or_else(fresh_seed);
+    let replica = match &flags.server.url {
+        Some(_) => None,
+        None => Some(Replica::start(&flags.emulator, seed, voice)?),
+    };
+    let url = replica.as_ref().map_or_else(
+        || flags.server.url.clone().unwrap_or_default(),
+        |r| r.url.clone(),
+    );
+    let mut target = server::target(&url, &flags.server, voice)?;
+    target.stream &= first.is_streamed() || !flags.server.no_stream;
+    target.keep_text = flags.keep_text;
+    let setting = Setting {
+        flags,
+        task,
+        voice,
+        slos,
+        spec,
+        seed,
+        emulated,
+    };
+    let runtime = runtime().map_err(|e| Failure::untrusted(format!("cannot start: {e}")))?;
+    runtime.block_on(setting.run(target, work))
+}
+
+/// All that is settled before the server is spoken to.
+struct Setting<'a> {
+    flags: &'a RunFlags,
+    task: &'a Task,
+    voice: Voice,
+    slos: Vec<Slo>,
+    spec: WorkloadSpec,
+    seed: u64,
+    emulated: bool,
+}
+
+impl Setting<'_> {
+    async fn run(
+        self,
+        mut target: Target,
+        work: impl AsyncFnOnce(&mut Run) -> Result<(), Failure>,
+    ) -> Result<Exit, Failure> {
+        let run_id = format!("{:08x}", fresh_seed() >> 32);
+        let (clock, epoch) = (Clock::start(), SystemTime::now());
+        let client = self.client(target.clone(), clock, &run_id).await?;
+        self.allow_address(&client)?;
+        let facts = probe_server(&client)
+            .await
+            .map_err(|e| Failure::untrusted(e.to_string()))?;
+        for note in &facts.notes {
+            self.voice.say(&format!("note: {note}"));
+        }
+        self.fits(&facts)?;
+        target.model.clone_from(&facts.model);
+        let client = self.client(target, clock, &run_id).await?;
+        let stop = Stop::new();
+        let signal = signals::watch(&stop);
+        let composer = Composer::learn(&client, &facts, &self.spec, self.seed, self.voice).await?;
+        let folder = Folder::create(&self.folder_path())?;
+        let paper = self.paper(&client, &facts, &composer, run_id.clone(), epoch);
+        let names = self.slos.iter().map(|s| s.name().to_owned()).collect();
+        let rows = RowWriter::start(
+            &folder.file("requests.jsonl"),
+            run_id,
+            names,
+            self.flags.keep_gaps,
+        )?;
+        let scrape = if facts.metrics {
+            Scrape::start(&client, &folder)?
+        } else {
+            Scrape::default()
+        };
+        self.voice.say(
+            goodput_report::terminal::head(&paper.holds_for, self.voice.style_err()).trim_end(),
+        );
+        let objective = self.slos[0].objective().share;
+        let mut run = Run {
+            compose: Rc::new(composer),
+            stop,
+            signal,
+            seed: self.seed,
+            gpus: self.flags.gpus,
+            requests: self.count()?,
+            lengths: self.lengths()?,
+            question: Question {
+                objective,
+                e2e_at_tokens: self.flags.e2e_at,
+            },
+            rows: Arc::new(rows),
+            scrape,
+            live: LiveTable::new(self.voice, &paper.holds_for.workload.arrivals),
+            points: Vec::new(),
+            charts: Vec::new(),
+            e2e_p95: None,
+            slos: self.slos.clone(),
+            spec: Arc::new(self.spec.clone()),
+            client,
+        };
+        let went = self.measure(&mut run, work).await;
+        run.live.clear();
+        if self.task.dry_run {
+            let _ = std::fs::remove_dir_all(folder.path());
+            return went.map(|()| Exit::Yes);
+        }
+        document::finish(run, paper, &folder, went, self.flags.format, self.voice)
+    }
+
+    async fn measure(
+        &self,
+        run: &mut Run,
+        work: impl AsyncFnOnce(&mut Run) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if !self.task.dry_run {
+            let users = self.task.most_users.unwrap_or(NonZeroU32::MIN);
+            run.warm_up(Load::Closed(users), self.warm_up(users)?)
+                .await?;
+            if run.stopped() {
+                return Ok(());
+            }
+        }
+        work(run).await
+    }
+
+    async fn client(&self, target: Target, clock: Clock, run: &str) -> Result<Rc<Client>, Failure> {
+        Client::new(target, clock, run)
+            .await
+            .map_err(|e| Failure::usage(e.to_string()))
+    }
+
+    fn allow_address(&self, client: &Client) -> Result<(), Failure> {
+        if client.reach() != Reach::Public || self.flags.server.yes_load {
+            return Ok(());
+        }
+        Err(Failure::usage(format!("{} is a public address", client.authority()))
+            .hint("a load test of somebody else's server is an attack: if it is yours, add --yes-load"))
+    }
+
+    /// Whether the longest request of the workload fits into the model's context.
+    fn fits(&self, facts: &ServerFacts) -> Result<(), Failure> {
+        let (longest, Some(context)) = (self.spec.longest(), facts.identity.context_tokens) else {
+            return Ok(());
+        };
+        if u64::from(longest) <= u64::from(context) {
+            return Ok(());
+        }
+        Err(Failure::usage(format!(
+            "the workload `{}` has requests of up to {longest} tokens, the context of {} is {context}",
+            self.spec.name(),
+            facts.model
+        ))
+        .hint("choose a shorter workload, or start the server with a longer context"))
+    }
+
+    fn count(&self) -> Result<Option<NonZeroU32>, Failure> {
+        let Some(requests) = self.flags.requests else {
+            return Ok(None);
+        };
+        let count = u32::try_from(requests).ok().and_then(NonZeroU32::new);
+        count.map(Some).ok_or_else(|| {
+            Failure::usage(format!("--requests {requests} is not a number of requests"))
+                .hint("name at least 1")
+        })
+    }
+
+    fn lengths(&self) -> Result<Lengths, Failure> {
+        let asked = self.flags.duration.as_deref();
+        Ok(Lengths {
+            asked: asked
+                .map(|text| server::duration("--duration", text))
+                .transpose()?,
+            emulated: self.emulated,
+        })
+    }
+
+    fn warm_up(&self, users: NonZeroU32) -> Result<WarmUp, Failure> {
+        let Some(text) = &self.flags.warmup else {
+            let most = if self.emulated {
+                WARM_UP_EMULATED
+            } else {
+                WARM_UP_MOST
+            };
+            return Ok(WarmUp::Requests(
+                users.min(NonZeroU32::new(most).unwrap_or(users)),
+            ));
+        };
+        match parse_amount(text).map_err(|e| super::text_failure("--warmup", &e))? {
+            Amount::Requests(count) => {
+                let count = u32::try_from(count).unwrap_or(u32::MAX);
+                Ok(NonZeroU32::new(count).map_or(WarmUp::Nothing, WarmUp::Requests))
+            }
+            Amount::Span(span) if span.is_zero() => Ok(WarmUp::Nothing),
+            Amount::Span(span) => Ok(WarmUp::Span(span)),
+        }
+    }
+
+    fn folder_path(&self) -> PathBuf {
+        self.flags.out.clone().unwrap_or_else(|| {
+            let now = jiff::Timestamp::now().strftime("%m%d-%H%M%S").to_string();
+            PathBuf::from(format!(
+                "runs/{}-{}-{now}",
+                self.task.kind,
+                self.slos[0].name()
+            ))
+        })
+    }
+
+    fn paper(
+        &self,
+        client: &Client,
+        facts: &ServerFacts,
+        composer: &Composer,
+        run: String,
+        epoch: SystemTime,
+    ) -> Paper {
+        let url = client.target().endpoint.to_string();
+        let mut settings = server::saved(&self.flags.server);
+        settings.insert("seed".to_owned(), self.seed.to_string());
+        if self.emulated {
+            settings.insert("profile".to_owned(), self.flags.emulator.profile.clone());
+            settings.insert("faults".to_owned(), self.flags.emulator.faults.join(" "));
+        }
+        Paper {
+            kind: self.task.kind.to_owned(),
+            run,
+            epoch_unix_ns: epoch
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(0)),
+            seed: self.seed,
+            holds_for: document::holds_for(
+                &url,
+                facts,
+                &self.slos,
+                workload::facts(&self.spec, &composer.counted_by()),
+                self.flags.gpus,
+                self.emulated,
+            ),
+            settings,
+        }
+    }
+}
+
+/// Warns where an SLO and the workload disagree; with `--strict` that is an error.
+fn agree(slos: &[Slo], spec: &WorkloadSpec, flags: &RunFlags, voice: Voice) -> Result<(), Failure> {
+    if flags.workload.is_none() {
+        return Ok(());
+    }
+    let differences: Vec<String> = slos
+        .iter()
+        .flat_map(|slo| workload::disagreements(slo, spec))
+        .collect();
+    let Some(first) = differences.first() else {
+        return Ok(());
+    };
+    if flags.strict {
+        return Err(
+            Failure::usage(format!("SLO and workload disagree: {first}"))
+                .hint("state the workload in the SLO file, or leave --strict out"),
+        );
+    }
+    for difference in &differences {
+        voice.say(&format!("warning: SLO and workload disagree: {difference}"));
+    }
+    Ok(())
+}
+
+/// A seed that no other run has.
+fn fresh_seed() -> u64 {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let nanos = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+    goodput_stats::mix(nanos ^ u64::from(std::process::id()).rotate_left(32))
+}

@@ -1,0 +1,89 @@
+//! Reading of workloads, and what a result says of them.
+
+use std::{fs, path::Path};
+
+use goodput_slo::{LengthPercentiles, Slo, WorkloadStatement};
+use goodput_sweep::WorkloadFacts;
+use goodput_workload::WorkloadSpec;
+
+use crate::{exit::Failure, slo::has_extension, talk::Voice};
+
+/// The workload of this preset or file.
+pub(crate) fn load(name: &str, voice: Voice) -> Result<WorkloadSpec, Failure> {
+    let path = Path::new(name);
+    if path.is_file() || has_extension(path, "toml") {
+        let text = fs::read_to_string(path)
+            .map_err(|e| Failure::usage(format!("cannot read the workload {name}: {e}")))?;
+        return WorkloadSpec::parse(name, &text)
+            .map_err(|e| Failure::usage(e.render(name, &text, voice.color_err)));
+    }
+    WorkloadSpec::preset(name)
+        .map_err(|e| Failure::usage(e.render("--workload", name, voice.color_err)))
+}
+
+/// The workload to use: the one asked for, else the SLO's own; on the emulated replica a short one,
+/// so that a first look takes minutes.
+pub(crate) fn choose(
+    asked: Option<&str>,
+    slo: &Slo,
+    emulated: bool,
+    voice: Voice,
+) -> Result<WorkloadSpec, Failure> {
+    if let Some(name) = asked {
+        return load(name, voice);
+    }
+    if emulated {
+        return load("chat-short", voice);
+    }
+    let own = slo.workload().and_then(|w| w.preset.as_deref());
+    load(own.unwrap_or("azure-conversation"), voice)
+}
+
+/// In what a workload differs from what the SLO says of its own.
+pub(crate) fn disagreements(slo: &Slo, spec: &WorkloadSpec) -> Vec<String> {
+    let Some(stated) = slo.workload() else {
+        return Vec::new();
+    };
+    let facts = spec.describe();
+    let three = |p: &goodput_workload::Percentiles| {
+        let [p50, p90, p99] = [p.p50, p.p90, p.p99].map(whole);
+        LengthPercentiles::of(p50, p90, p99)
+    };
+    stated.differences(&WorkloadStatement {
+        preset: Some(spec.name().to_owned()),
+        input_tokens: Some(three(&facts.input_tokens)),
+        output_tokens: Some(three(&facts.output_tokens)),
+        cached_share: Some(facts.reusable_share),
+        ..WorkloadStatement::default()
+    })
+}
+
+/// A percentile of token counts as a whole number of tokens.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a percentile lies between values of u32"
+)]
+fn whole(tokens: f64) -> u32 {
+    tokens.round() as u32
+}
+
+/// What the result says of the workload.
+pub(crate) fn facts(spec: &WorkloadSpec, counted_by: &str) -> WorkloadFacts {
+    let facts = spec.describe();
+    let three = |p: &goodput_workload::Percentiles| [p.p50, p.p90, p.p99];
+    WorkloadFacts {
+        name: facts.name.clone(),
+        source: facts.source.clone(),
+        input: three(&facts.input_tokens),
+        output: three(&facts.output_tokens),
+        cached_share: facts.reusable_share,
+        arrivals: facts.arrivals.clone(),
+        output_policy: facts.output_policy.clone(),
+        prompts: match spec.text() {
+            goodput_workload::TextSource::Prose => "built-in natural prose".to_owned(),
+            goodput_workload::TextSource::File(name) => format!("text of {name}"),
+        },
+        counted_by: counted_by.to_owned(),
+    }
+}
