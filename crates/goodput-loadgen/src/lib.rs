@@ -1,4 +1,5 @@
 //! (being built)
+mod answering;
 mod client;
 mod clock;
 mod connection;
@@ -10,6 +11,7 @@ mod error;
 mod exchange;
 mod fetch;
 mod http2;
+mod inbox;
 mod plan;
 mod prompt;
 mod reach;
