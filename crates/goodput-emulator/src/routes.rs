@@ -9,7 +9,7 @@ use crate::{
     exchange::{Exchange, Opening},
     faults::Strike,
     http::{Framing, Head, Method, ResponseHead},
-    metrics::{self, Replica},
+    metrics,
     server::Server,
     wire,
 };
@@ -153,14 +153,8 @@ impl Server {
 
     fn metrics(&self) -> String {
         let samples = self.replicas.samples().zip(&self.floor.metrics);
-        let replicas: Vec<_> = samples
-            .map(|((sample, counters), metrics)| Replica {
-                sample,
-                counters,
-                metrics,
-            })
-            .collect();
-        metrics::exposition(&self.profile, &replicas)
+        let replicas = samples.map(|((sample, counters), metrics)| (sample, counters, metrics));
+        metrics::exposition(&self.profile, self.floor.counts.rejected, replicas)
     }
 
     fn tokenize(&self, body: &[u8]) -> Reply {
@@ -210,6 +204,7 @@ impl Server {
                 ..Reply::json(200, wire::HTML.as_bytes().to_vec())
             },
             Strike::Reject => {
+                self.floor.counts.rejected += 1;
                 let kind = match faults.reject_status {
                     429 => "TooManyRequestsError",
                     _ => "ServiceUnavailableError",

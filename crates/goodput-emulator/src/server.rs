@@ -93,6 +93,7 @@ impl Server {
         let context_limit = profile.context_limit.min(kv_tokens);
         let clock = Clock::start();
         let poll = Poll::new()?;
+        limits::deepen_backlog(&listener);
         listener.set_nonblocking(true)?;
         let mut listener = mio::net::TcpListener::from_std(listener);
         poll.registry()
