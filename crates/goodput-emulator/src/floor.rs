@@ -186,7 +186,9 @@ impl Floor {
             }
             next = next.min(connection.last_put.after(span));
         }
-        silent.into_iter().for_each(|slot| self.touch(slot));
+        for slot in silent {
+            self.touch(slot);
+        }
         next
     }
 
