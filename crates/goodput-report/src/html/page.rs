@@ -126,9 +126,9 @@ impl Page {
 }
 
 fn frame(attributes: &str, caption: &str) -> String {
+    let caption = escape(caption);
     format!(
-        "<figure><figcaption>{}</figcaption><div class=\"plot\" {attributes}></div></figure>\n",
-        escape(caption)
+        "<figure><figcaption>{caption}</figcaption><div class=\"plot\" role=\"img\" aria-label=\"{caption}\" {attributes}></div></figure>\n"
     )
 }
 
