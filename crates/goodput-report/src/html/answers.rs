@@ -293,7 +293,7 @@ fn not_this_card(answers: &OperatingPoint) -> Option<Card> {
 fn at_sell(sell: &ByObjective) -> String {
     let e2e = format!("{} tokens take", sell.e2e_at_tokens);
     let slo = sell.row.first_slo();
-    let facts = [
+    let mut facts = vec![
         (
             "At this rate one stream gets",
             format!("{} tok/s", number_or_none(sell.stream_tok_s)),
@@ -323,6 +323,9 @@ fn at_sell(sell: &ByObjective) -> String {
             format!("{}/s", number_or_none(slo.map(|s| s.good_words_per_s))),
         ),
     ];
+    if let Some(good) = sell.row.goodput_tok_s_per_gpu {
+        facts.push(("in time, a GPU", format!("{} tok/s", number(good))));
+    }
     facts_strip(&facts)
 }
 

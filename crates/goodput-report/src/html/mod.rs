@@ -30,6 +30,7 @@ pub fn report(result: &RunResult) -> String {
     page.section("findings", "Findings", "", &facts::findings(result));
     latency(&mut page, result);
     clauses(&mut page, result);
+    page.section("tiers", "Every SLO of this run", "", &table::tiers(result));
     one_point(&mut page, result);
     reading_speed(&mut page, result);
     page.section("points", "All load points", "", &table::points(result));

@@ -31,6 +31,7 @@ pub fn answer(result: &RunResult, style: Style) -> String {
         peak(answers),
         not_this(answers).map(not_this_line),
         at_sell(answers),
+        per_gpu(answers),
     ];
     for line in found.into_iter().flatten().chain(missing(answers)) {
         out += &written(&line, style);
@@ -200,6 +201,20 @@ fn at_sell(answers: &OperatingPoint) -> Option<Line> {
         span_ms(sell.e2e_p95_ms),
     );
     Some(("at sell", figure, String::new()))
+}
+
+/// Goodput a GPU at each answer, where the number of GPUs was told.
+fn per_gpu(answers: &OperatingPoint) -> Option<Line> {
+    let sell = answers.by_objective.as_ref().map(|sell| &sell.row);
+    let peak = answers.by_goodput.as_ref().map(|peak| &peak.row);
+    let at = |name: &str, row: Option<&PointRow>| {
+        Some(format!("{} at {name}", number(row?.goodput_tok_s_per_gpu?)))
+    };
+    let cap = answers.by_clauses.as_ref();
+    let found = [at("sell", sell), at("cap", cap), at("peak", peak)];
+    let found: Vec<String> = found.into_iter().flatten().collect();
+    let figure = format!("good tok/s: {}", found.join(" | "));
+    (!found.is_empty()).then_some(("per GPU", figure, String::new()))
 }
 
 /// The load without its unit: `56`, `5.2 req/s`.

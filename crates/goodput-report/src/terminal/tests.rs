@@ -168,3 +168,19 @@ fn the_moving_line_fits_the_terminal() {
     );
     insta::assert_snapshot!(cost(10, 4, 1300.0, Style::plain()));
 }
+
+#[test]
+fn figures_a_gpu_are_shown_where_their_number_is_known() {
+    let mut result = sample();
+    assert!(!answer(&result, Style::plain()).contains("per GPU"));
+    result.holds_for.gpus = Some(2);
+    result
+        .operating_point
+        .by_clauses
+        .as_mut()
+        .unwrap()
+        .goodput_tok_s_per_gpu = Some(660.7);
+    let text = answer(&result, Style::plain());
+    assert!(text.contains("ANSWER, per replica of 2 GPUs"), "{text}");
+    assert!(text.contains("per GPU    good tok/s: 661 at cap"), "{text}");
+}
