@@ -5,11 +5,7 @@ use std::borrow::Cow;
 use goodput_stats::{Draws, Stream, mix, sampler};
 use serde::{Deserialize, Deserializer};
 
-use crate::{
-    config::NaturalLength,
-    tokenizer::TokenSink,
-    words,
-};
+use crate::{config::NaturalLength, tokenizer::TokenSink, words};
 
 /// Which of the two APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +127,10 @@ impl ApiError {
 
     /// The engine will not take the request.
     pub(crate) fn refused(refusal: goodput_sim::Refusal) -> Self {
-        Self::bad_request(format!("The engine cannot serve this request: it {refusal}."), None)
+        Self::bad_request(
+            format!("The engine cannot serve this request: it {refusal}."),
+            None,
+        )
     }
 
     fn missing(field: &str) -> Self {
@@ -311,7 +310,10 @@ impl Ask {
             api,
             stream: body.stream.unwrap_or(false),
             include_usage: body.stream_options.unwrap_or_default().include_usage,
-            continuous_usage: body.stream_options.unwrap_or_default().continuous_usage_stats,
+            continuous_usage: body
+                .stream_options
+                .unwrap_or_default()
+                .continuous_usage_stats,
             choices: Vec::with_capacity(sinks.len() * n as usize),
             input_tokens: 0,
             max_tokens,
@@ -375,7 +377,8 @@ impl Body<'_> {
             Some(length) if length < limit => (length.max(min_tokens).max(1), Finish::Natural),
             _ => (limit, Finish::Length),
         };
-        self.stopped(key, tokens, min_tokens).unwrap_or((tokens, finish))
+        self.stopped(key, tokens, min_tokens)
+            .unwrap_or((tokens, finish))
     }
 
     /// Where a stop string ends the answer, if one does.
@@ -386,10 +389,13 @@ impl Body<'_> {
         };
         let text = words::text(key, tokens);
         let from = words::text(key, min_tokens).len();
-        let found = stops.iter().filter(|stop| !stop.is_empty()).filter_map(|stop| {
-            let at = from + text[from..].find(stop.as_str())?;
-            Some((at, stop))
-        });
+        let found = stops
+            .iter()
+            .filter(|stop| !stop.is_empty())
+            .filter_map(|stop| {
+                let at = from + text[from..].find(stop.as_str())?;
+                Some((at, stop))
+            });
         let (at, stop) = found.min_by_key(|(at, _)| *at)?;
         // The answer ends with the token that completes the stop string; the text ends before it.
         let before = &text[..at + stop.len()];
@@ -499,4 +505,3 @@ pub(crate) fn tokenize(body: &Body<'_>) -> Result<(Vec<u32>, Option<Vec<String>>
     };
     Ok((ids.unwrap_or_default(), strings))
 }
-

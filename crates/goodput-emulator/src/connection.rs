@@ -149,10 +149,6 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    pub(crate) fn open(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-
     /// The number the next connection will have.
     pub(crate) fn next(&self) -> usize {
         self.free.last().copied().unwrap_or(self.slots.len())

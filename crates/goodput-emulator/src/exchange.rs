@@ -5,7 +5,7 @@ use std::rc::Rc;
 use goodput_record::Timestamp;
 
 use crate::{
-    api::{Api, Ask, Finish},
+    api::{Api, ApiError, Ask},
     faults::{Faults, RoleChunk, Strike},
     http::{Framing, ResponseHead},
     wire::{self, Counts, EventWriter, Words},
@@ -41,6 +41,7 @@ pub(crate) struct Progress {
     role: bool,
     /// Input tokens found in the cache; `None` until it is admitted.
     pub(crate) cached: Option<u32>,
+    pub(crate) admitted: Option<Timestamp>,
     pub(crate) first: Option<Timestamp>,
     pub(crate) last: Option<Timestamp>,
     pub(crate) preemptions: u32,
@@ -103,7 +104,8 @@ impl Exchange {
         if !self.ask.stream {
             return;
         }
-        self.head("text/event-stream; charset=utf-8", Framing::Chunked).write(out);
+        self.head("text/event-stream; charset=utf-8", Framing::Chunked)
+            .write(out);
         if faults.role_chunk == RoleChunk::Early {
             for choice in 0..self.progress.len() {
                 self.role(choice, faults, out);
@@ -185,7 +187,7 @@ impl Exchange {
                     wire::error_event(out);
                     wire::end_stream(out, false);
                 } else {
-                    let body = wire::error(&crate::api::ApiError::internal());
+                    let body = wire::error(&ApiError::internal());
                     let mut head = self.head("application/json", Framing::Length(body.len()));
                     head.status = 500;
                     head.write(out);
@@ -209,7 +211,8 @@ impl Exchange {
         let counts = (!faults.no_usage).then_some(counts);
         let model_id = self.writer.model_id();
         let body = wire::whole(&self.ask, &self.id, self.created, model_id, counts);
-        self.head("application/json", Framing::Length(body.len())).write(out);
+        self.head("application/json", Framing::Length(body.len()))
+            .write(out);
         out.extend_from_slice(&body);
     }
 
@@ -242,11 +245,6 @@ impl Exchange {
     /// The numbers in the engine of all its choices.
     pub(crate) fn indices(&self) -> std::ops::Range<u64> {
         self.first_index..self.index_of(self.progress.len())
-    }
-
-    /// Why a choice ends.
-    pub(crate) fn finish(&self, choice: usize) -> &Finish {
-        &self.ask.choices[choice].finish
     }
 }
 

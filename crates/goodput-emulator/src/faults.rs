@@ -302,7 +302,9 @@ fn stall(text: &str) -> Result<Stall, String> {
 fn kv(text: &str) -> Result<f64, String> {
     match share(text) {
         Ok(left) if left > 0.0 => Ok(left),
-        _ => Err(format!("`{text}` is not a share of the KV cache such as 0.3 or 30%")),
+        _ => Err(format!(
+            "`{text}` is not a share of the KV cache such as 0.3 or 30%"
+        )),
     }
 }
 
@@ -402,15 +404,21 @@ mod tests {
         });
         check("kv=0.3", |f| f.kv = Some(0.3));
         check("errors=5%", |f| f.errors = 0.05);
-        check("reject=10%,503", |f| (f.reject, f.reject_status) = (0.1, 503));
+        check("reject=10%,503", |f| {
+            (f.reject, f.reject_status) = (0.1, 503)
+        });
         check("cut=3%", |f| f.cut = 0.03);
         check("error-event=2%", |f| f.error_event = 0.02);
         check("html", |f| f.html = 1.0);
         check("buffer=16kB", |f| f.buffer = Some(16_000));
-        check("tokens-per-event=4", |f| f.tokens_per_event = NonZeroU32::new(4).unwrap());
+        check("tokens-per-event=4", |f| {
+            f.tokens_per_event = NonZeroU32::new(4).unwrap()
+        });
         check("role-chunk=early", |f| f.role_chunk = RoleChunk::Early);
         check("keepalive=1s", |f| f.keepalive = Some(seconds(1)));
-        check("loading=500ms", |f| f.loading = Some(Duration::from_millis(500)));
+        check("loading=500ms", |f| {
+            f.loading = Some(Duration::from_millis(500))
+        });
         check("no-usage", |f| f.no_usage = true);
         check("no-done", |f| f.no_done = true);
         check("ignore-max-tokens", |f| f.ignore_max_tokens = true);
@@ -439,7 +447,9 @@ mod tests {
     fn a_share_of_requests_is_struck_and_always_the_same() {
         let faults = Faults::parse(["errors=5%", "cut=3%"]).unwrap();
         let struck = |seed| -> Vec<Strike> {
-            (0..10_000).map(|index| faults.strike(seed, index, 100)).collect()
+            (0..10_000)
+                .map(|index| faults.strike(seed, index, 100))
+                .collect()
         };
         let strikes = struck(1);
         assert_eq!(strikes, struck(1));

@@ -280,7 +280,10 @@ mod tests {
         let Reading::Whole { head, body, used } = read_request(PLAIN) else {
             panic!("whole");
         };
-        assert_eq!((head.method, head.path.as_str()), (Method::Post, "/v1/completions"));
+        assert_eq!(
+            (head.method, head.path.as_str()),
+            (Method::Post, "/v1/completions")
+        );
         assert_eq!(head.request_id.as_deref(), Some("17"));
         assert_eq!(head.bearer.as_deref(), Some("k"));
         assert!(head.keep_alive);
@@ -300,7 +303,10 @@ mod tests {
         for whole in [&PLAIN[..PLAIN.len() - 9], &CHUNKED[..CHUNKED.len() - 4]] {
             for end in 0..whole.len() {
                 let reading = read_request(&whole[..end]);
-                assert!(matches!(reading, Reading::Partial { .. }), "{end}: {reading:?}");
+                assert!(
+                    matches!(reading, Reading::Partial { .. }),
+                    "{end}: {reading:?}"
+                );
             }
         }
     }
@@ -310,8 +316,14 @@ mod tests {
         for (bytes, expected) in [
             (&b"\x16\x03\x01\x02\x00\x01"[..], 400),
             (b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n", 400),
-            (b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", 413),
-            (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+            (
+                b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n",
+                413,
+            ),
+            (
+                b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+                400,
+            ),
         ] {
             let Reading::Bad { status, .. } = read_request(bytes) else {
                 panic!("{bytes:?}");
@@ -319,7 +331,10 @@ mod tests {
             assert_eq!(status, expected);
         }
         let long = [b"GET / HTTP/1.1\r\nx: ".as_slice(), &[b'a'; MAX_HEAD]].concat();
-        assert!(matches!(read_request(&long), Reading::Bad { status: 431, .. }));
+        assert!(matches!(
+            read_request(&long),
+            Reading::Bad { status: 431, .. }
+        ));
     }
 
     #[test]

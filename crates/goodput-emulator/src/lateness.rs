@@ -34,7 +34,8 @@ pub struct LatenessFigures {
 impl Lateness {
     /// A write that carried tokens due at `due` returned at `written`.
     pub(crate) fn record(&mut self, due: Timestamp, written: Timestamp) {
-        self.spans.record(nanos(written.since(due).unwrap_or(Duration::ZERO)));
+        self.spans
+            .record(nanos(written.since(due).unwrap_or(Duration::ZERO)));
     }
 
     /// A client's full window held tokens back.
@@ -58,7 +59,10 @@ impl Lateness {
             p50_ms: quantile(0.5),
             p90_ms: quantile(0.9),
             p99_ms: quantile(0.99),
-            max_ms: self.spans.max().map(|max| millis(Duration::from_nanos(max))),
+            max_ms: self
+                .spans
+                .max()
+                .map(|max| millis(Duration::from_nanos(max))),
         }
     }
 }

@@ -37,7 +37,7 @@ impl TokenSink {
     }
 
     /// The same, and keeps a number for each token.
-    pub(crate) const fn with_ids(block_tokens: u32) -> Self {
+    pub(crate) fn with_ids(block_tokens: u32) -> Self {
         let mut sink = Self::new(block_tokens);
         sink.ids = Some(Vec::new());
         sink

@@ -270,21 +270,27 @@ pub(crate) fn whole(
 
 /// The answer to `/v1/models`.
 pub(crate) fn models(model_id: &str, created: u64, context_limit: u32) -> Vec<u8> {
-    to_bytes(&json!({"object": "list", "data": [{"id": model_id, "object": "model",
+    to_bytes(
+        &json!({"object": "list", "data": [{"id": model_id, "object": "model",
         "created": created, "owned_by": "goodput", "root": model_id, "parent": null,
-        "max_model_len": context_limit}]}))
+        "max_model_len": context_limit}]}),
+    )
 }
 
 /// The answer to `/tokenize`.
 pub(crate) fn tokens(ids: &[u32], strings: Option<&[String]>, context_limit: u32) -> Vec<u8> {
-    to_bytes(&json!({"count": ids.len(), "max_model_len": context_limit, "tokens": ids,
-        "token_strs": strings}))
+    to_bytes(
+        &json!({"count": ids.len(), "max_model_len": context_limit, "tokens": ids,
+        "token_strs": strings}),
+    )
 }
 
 /// The body of an error.
 pub(crate) fn error(error: &ApiError) -> Vec<u8> {
-    to_bytes(&json!({"error": {"message": error.message, "type": error.kind,
-        "param": error.param, "code": error.status}}))
+    to_bytes(
+        &json!({"error": {"message": error.message, "type": error.kind,
+        "param": error.param, "code": error.status}}),
+    )
 }
 
 /// What a gateway shows when it has lost its way.

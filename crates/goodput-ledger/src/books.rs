@@ -78,13 +78,7 @@ impl PointBooks {
     ///
     /// Tokens count by the instant at which they arrived, whatever the phase; outcomes, verdicts
     /// and latencies count for measured requests only.
-    pub fn post(
-        &mut self,
-        summary: &RequestSummary,
-        gaps: &Gaps,
-        phase: Phase,
-        steps: u16,
-    ) -> Vec<Verdict> {
+    pub fn post(&mut self, summary: &RequestSummary, gaps: &Gaps, phase: Phase) -> Vec<Verdict> {
         // What the end of the run cut off is neither met nor missed.
         let cut = summary.outcome() == Outcome::Cancelled;
         let judge = |books: &SloBooks| {
@@ -105,7 +99,7 @@ impl PointBooks {
                 books.post(summary, *verdict);
             }
         }
-        self.post_step(summary, phase, steps);
+        self.post_step(summary, phase);
         verdicts
     }
 
@@ -139,7 +133,8 @@ impl PointBooks {
         }
     }
 
-    fn post_step(&mut self, summary: &RequestSummary, phase: Phase, steps: u16) {
+    fn post_step(&mut self, summary: &RequestSummary, phase: Phase) {
+        let steps = summary.arrival().steps;
         if steps < 2 {
             return;
         }
@@ -148,8 +143,7 @@ impl PointBooks {
             .sessions
             .entry(session)
             .and_modify(|(t, _)| t.add(summary));
-        let (record, measured) =
-            whole.or_insert_with(|| (TrajectoryRecord::begin(summary, steps), true));
+        let (record, measured) = whole.or_insert_with(|| (TrajectoryRecord::begin(summary), true));
         *measured &= phase == Phase::Measured || summary.arrival().step > 0;
         let over = record.steps_ended >= steps || summary.outcome() != Outcome::Ok;
         if over && let Some((record, true)) = self.sessions.remove(&session) {

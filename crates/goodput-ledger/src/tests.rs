@@ -64,6 +64,7 @@ impl Case {
             vantage: Vantage::Client,
             session: 0,
             step: 0,
+            steps: 1,
             planned_input_tokens: 100,
             planned_cached_tokens: 0,
             planned_output_tokens: 200,
@@ -96,7 +97,7 @@ fn books(slo: &Slo, cases: &[Case]) -> PointBooks {
     let mut books = PointBooks::new(std::slice::from_ref(slo), BIN);
     for record in cases.iter().map(Case::record) {
         books.arrived(record.summary.arrival());
-        books.post(&record.summary, &record.gaps, Phase::Measured, 1);
+        books.post(&record.summary, &record.gaps, Phase::Measured);
     }
     books
 }
@@ -321,7 +322,7 @@ proptest! {
         let slo = slo("ttft=500ms,tpot=50ms");
         let record = case.record();
         let mut books = PointBooks::new(std::slice::from_ref(&slo), BIN);
-        let verdicts = books.post(&record.summary, &record.gaps, Phase::Measured, 1);
+        let verdicts = books.post(&record.summary, &record.gaps, Phase::Measured);
         prop_assert_eq!(verdicts.as_slice(), &[slo.judge(&record.summary, &record.gaps)]);
         prop_assert!(case.outcome == Outcome::Ok || verdicts[0] != Verdict::Met);
     }

@@ -360,6 +360,7 @@ impl<O: Observer + 'static> Run<O> {
             vantage: Vantage::Client,
             session: planned.session,
             step: planned.step,
+            steps: planned.steps,
             planned_input_tokens: planned.input_tokens,
             planned_cached_tokens: planned.cached_tokens,
             planned_output_tokens: planned.output_tokens,

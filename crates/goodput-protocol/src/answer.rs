@@ -25,6 +25,7 @@ struct ChoiceState {
     told: u32,
     /// A token event came without a running usage: gaps can no longer be told apart.
     untold: bool,
+    seen: bool,
     finished: bool,
 }
 
@@ -38,6 +39,7 @@ pub(crate) struct Answer {
     chunks: u32,
     token_events: u32,
     done: bool,
+    fragment: bool,
     finish: Option<FinishReason>,
     server_error: Option<String>,
     bad_chunk: Option<String>,
@@ -96,7 +98,8 @@ impl Answer {
         };
         match scanned.map_or_else(|| chunk::parse(data), Ok) {
             Ok(chunk) => self.on_chunk(at, &chunk, options, out),
-            Err(_) if event.flushed => {}
+            // Half a chunk at the end of the body is no bad chunk, but a stream that broke off.
+            Err(_) if event.flushed => self.fragment = true,
             Err(reason) => {
                 let message = format!("{reason}, in the event {}", excerpt(data));
                 self.bad_chunk.get_or_insert(message);
@@ -192,8 +195,10 @@ impl Answer {
         keep_text: bool,
         out: &mut impl StreamEvents,
     ) -> Seen {
+        let state = self.state(choice.index);
+        state.seen = true;
+        state.finished |= choice.finish.is_some();
         if let Some(finish) = choice.finish {
-            self.state(choice.index).finished = true;
             match finish {
                 Finish::GivenUp => {
                     let message = "the server gave the answer up (finish_reason abort or error)";
@@ -243,7 +248,6 @@ impl Answer {
         out: &mut impl StreamEvents,
     ) {
         for choice in whole.choices() {
-            self.state(choice.index);
             self.on_choice(choice, options.text, out);
         }
         self.total = whole.usage;
@@ -268,7 +272,7 @@ impl Answer {
                 Some("the connection closed in the middle of the answer".to_owned())
             }
             Outcome::Truncated => Some("the stream ended without a finish reason".to_owned()),
-            Outcome::EmptyStream => Some("the stream ended without a single event".to_owned()),
+            Outcome::EmptyStream => Some("the stream ended without a single chunk".to_owned()),
             _ => None,
         };
         StreamEnd {
@@ -313,16 +317,21 @@ impl Answer {
         }
     }
 
+    /// The choices that came.
+    fn seen(&self) -> impl Iterator<Item = &ChoiceState> {
+        self.choices.iter().filter(|choice| choice.seen)
+    }
+
     fn outcome(&self, end: EndOfBody) -> Outcome {
         let finished = self.done
             || (end == EndOfBody::Clean
                 && self.finish.is_some()
-                && self.choices.iter().all(|choice| choice.finished));
+                && self.seen().all(|choice| choice.finished));
         if self.server_error.is_some() {
             Outcome::ErrorEvent
         } else if self.bad_chunk.is_some() {
             Outcome::InvalidChunk
-        } else if !finished && end == EndOfBody::Clean && self.events == 0 {
+        } else if self.chunks == 0 && !self.fragment && (self.done || end == EndOfBody::Clean) {
             Outcome::EmptyStream
         } else if !finished {
             Outcome::Truncated
@@ -341,7 +350,7 @@ impl Answer {
             return total;
         }
         let prompts = usize::from(options.prompts.max(1));
-        let per_prompt = u32::try_from((self.choices.len() / prompts).max(1)).unwrap_or(1);
+        let per_prompt = u32::try_from((self.seen().count() / prompts).max(1)).unwrap_or(1);
         let sum = |of: fn(&Usage) -> Option<u32>| {
             let told = self.choices.iter().filter_map(|choice| of(&choice.usage));
             told.reduce(u32::saturating_add)
@@ -389,7 +398,7 @@ impl Answer {
             characters: self.measure.characters,
             words: self.measure.words,
             replaced_characters: self.measure.replaced,
-            choices: u16::try_from(self.choices.len().max(1)).unwrap_or(u16::MAX),
+            choices: u16::try_from(self.seen().count().max(1)).unwrap_or(u16::MAX),
             streamed: true,
             done_seen: self.done,
             events: self.events,

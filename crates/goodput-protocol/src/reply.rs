@@ -6,7 +6,7 @@ use crate::{
     answer::excerpt,
     chunk,
     end::StreamEnd,
-    http::{Head, HttpError, MediaType, Piece, ResponseReader},
+    http::{Decoder, Head, HttpError, MediaType, Piece, ResponseReader},
     stream::{EndOfBody, StreamEvents, StreamOptions, StreamReader, read_whole},
 };
 
@@ -15,29 +15,31 @@ const MAX_WHOLE_BYTES: usize = 64 << 20;
 /// How much is kept of a body that is no answer.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// What a body is, as far as is known.
+/// What a body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// The head does not say; the first byte will.
+    /// The first byte will tell.
     Unknown,
     Stream,
     Whole,
     /// The body of a status that is no success.
     Error,
-    /// Neither a stream nor JSON.
+    /// Neither a stream nor an answer.
     Neither,
 }
 
 /// Reads the body of one response, the transfer framing taken off; for any transport.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ReplyReader {
     options: StreamOptions,
     kind: Kind,
     head: Head,
     stream: StreamReader,
+    decoder: Option<Decoder>,
+    /// Why the body cannot be decoded.
+    undecodable: Option<String>,
     /// The body of whatever is no stream, up to a cap.
     body: Vec<u8>,
-    cap: usize,
     overflow: bool,
 }
 
@@ -50,8 +52,9 @@ impl ReplyReader {
             head: Head::new(0),
             stream: StreamReader::new(options.clone()),
             options,
+            decoder: None,
+            undecodable: None,
             body: Vec::new(),
-            cap: 0,
             overflow: false,
         };
         reader.start(head);
@@ -66,16 +69,13 @@ impl ReplyReader {
 
     fn start(&mut self, head: Head) {
         let success = (200..300).contains(&head.status);
-        self.kind = match head.media_type {
-            _ if !success => Kind::Error,
-            MediaType::EventStream => Kind::Stream,
-            MediaType::Json => Kind::Whole,
-            MediaType::Html => Kind::Neither,
-            MediaType::Other => Kind::Unknown,
-        };
-        self.cap = match self.kind {
-            Kind::Whole | Kind::Unknown => MAX_WHOLE_BYTES,
-            _ => MAX_ERROR_BYTES,
+        self.kind = if success { Kind::Unknown } else { Kind::Error };
+        self.decoder = head.content_encoding.as_deref().and_then(Decoder::new);
+        self.undecodable = match &head.content_encoding {
+            Some(coding) if self.decoder.is_none() => Some(format!(
+                "the body is compressed as {coding}, which no one asked for"
+            )),
+            _ => None,
         };
         self.head = head;
         self.body.clear();
@@ -97,16 +97,34 @@ impl ReplyReader {
 
     /// Takes the next bytes of the body, which were read at `now`.
     pub fn on_body(&mut self, now: Timestamp, bytes: &[u8], out: &mut impl StreamEvents) {
-        if self.kind == Kind::Unknown {
-            self.kind = sniff(bytes);
-        }
-        if self.kind == Kind::Stream {
-            if self.head.content_encoding.is_none() {
-                self.stream.on_bytes(now, bytes, out);
-            }
+        if self.undecodable.is_some() {
             return;
         }
-        let room = self.cap.saturating_sub(self.body.len());
+        let Some(decoder) = &mut self.decoder else {
+            self.on_plain(now, bytes, out);
+            return;
+        };
+        match decoder.decode(bytes) {
+            Ok(plain) => self.on_plain(now, &plain, out),
+            Err(error) => {
+                self.undecodable = Some(format!("the compressed body cannot be read: {error}"));
+            }
+        }
+    }
+
+    fn on_plain(&mut self, now: Timestamp, bytes: &[u8], out: &mut impl StreamEvents) {
+        if self.kind == Kind::Unknown {
+            self.kind = kind_of(self.head.media_type, bytes);
+        }
+        if self.kind == Kind::Stream {
+            self.stream.on_bytes(now, bytes, out);
+            return;
+        }
+        let cap = match self.kind {
+            Kind::Whole => MAX_WHOLE_BYTES,
+            _ => MAX_ERROR_BYTES,
+        };
+        let room = cap.saturating_sub(self.body.len());
         self.overflow |= bytes.len() > room;
         self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
@@ -114,20 +132,23 @@ impl ReplyReader {
     /// Ends the body.
     pub fn finish(&mut self, end: EndOfBody, out: &mut impl StreamEvents) -> StreamEnd {
         if self.kind == Kind::Error {
-            let (outcome, message) = (self.refusal(), self.error_message());
-            return StreamEnd::failed(outcome, message);
+            return StreamEnd::failed(self.refusal(), self.error_message());
         }
-        if let Some(encoding) = &self.head.content_encoding {
-            let message =
-                format!("the body is compressed ({encoding}) although no one asked for it");
-            return StreamEnd::failed(Outcome::NotAStream, message);
-        }
+        // A stream that breaks off inside its compression has told what it told.
+        let end = match &self.undecodable {
+            Some(message) if self.kind == Kind::Unknown => {
+                return StreamEnd::failed(Outcome::NotAStream, message.clone());
+            }
+            Some(_) => EndOfBody::Cut,
+            None => end,
+        };
         match self.kind {
             Kind::Stream => self.stream.finish(end, out),
             Kind::Whole => self.finish_whole(end, out),
             Kind::Unknown if end == EndOfBody::Cut => cut(),
-            Kind::Unknown if self.head.content_type.is_none() => {
-                StreamEnd::failed(Outcome::EmptyStream, "the response has an empty body")
+            Kind::Unknown => {
+                let message = "the response has an empty body";
+                StreamEnd::failed(Outcome::EmptyStream, message)
             }
             _ => StreamEnd::failed(Outcome::NotAStream, self.error_message()),
         }
@@ -142,10 +163,8 @@ impl ReplyReader {
             return StreamEnd::failed(Outcome::InvalidChunk, message);
         }
         read_whole(&self.body, &self.options, out).unwrap_or_else(|reason| {
-            let message = format!(
-                "neither a stream nor an answer: {reason}: {}",
-                excerpt(&self.body)
-            );
+            let body = excerpt(&self.body);
+            let message = format!("neither a stream nor an answer: {reason}: {body}");
             StreamEnd::failed(Outcome::NotAStream, message)
         })
     }
@@ -159,7 +178,10 @@ impl ReplyReader {
     }
 
     fn error_message(&self) -> String {
-        let what = explain(&self.body);
+        let what = self
+            .undecodable
+            .clone()
+            .unwrap_or_else(|| explain(&self.body));
         match self.head.status {
             200..300 => what,
             300..400 => format!(
@@ -179,14 +201,19 @@ fn cut() -> StreamEnd {
     )
 }
 
-/// What a body of an unnamed type seems to be.
-fn sniff(bytes: &[u8]) -> Kind {
-    match bytes.trim_ascii_start().first() {
-        None => Kind::Unknown,
-        Some(b'{') => Kind::Whole,
-        Some(b':' | b'd' | b'e' | b'i' | b'r' | 0xEF) => Kind::Stream,
+/// What a successful body is: its first byte is believed before its declared type, because
+/// gateways put the wrong type on streams and on errors alike. White space tells nothing.
+fn kind_of(declared: MediaType, bytes: &[u8]) -> Kind {
+    let Some(first) = bytes.trim_ascii_start().first() else {
+        return Kind::Unknown;
+    };
+    match (first, declared) {
+        (_, MediaType::Html) | (b'<', _) => Kind::Neither,
+        (b'{', _) => Kind::Whole,
+        (b':' | b'd' | b'e' | b'i' | b'r' | 0xEF, _) | (_, MediaType::EventStream) => Kind::Stream,
+        (_, MediaType::Json) => Kind::Whole,
         // A page, a word: `explain` shows what it says.
-        Some(_) => Kind::Neither,
+        (_, MediaType::Other) => Kind::Neither,
     }
 }
 
@@ -208,13 +235,15 @@ pub fn explain(body: &[u8]) -> String {
 }
 
 /// Reads one whole HTTP/1.1 exchange: head, framing and body, cut anywhere.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ExchangeReader {
     response: ResponseReader,
     reply: Option<ReplyReader>,
     options: StreamOptions,
     error: Option<HttpError>,
     in_body: bool,
+    /// Bytes came that are no part of the response.
+    surplus: bool,
 }
 
 impl ExchangeReader {
@@ -227,6 +256,7 @@ impl ExchangeReader {
             options,
             error: None,
             in_body: false,
+            surplus: false,
         }
     }
 
@@ -235,6 +265,7 @@ impl ExchangeReader {
         self.response.reset();
         self.error = None;
         self.in_body = false;
+        self.surplus = false;
     }
 
     /// The head; `None` before it is complete.
@@ -255,8 +286,11 @@ impl ExchangeReader {
                         reply.on_body(now, body, out);
                     }
                 }
-                Ok(Some(Piece::End)) => return true,
-                Ok(None) => return self.response.is_complete(),
+                Ok(Some(Piece::End)) => {}
+                Ok(None) => {
+                    self.surplus |= !rest.is_empty();
+                    return self.response.is_complete();
+                }
                 Err(error) => self.error = Some(error),
             }
         }
@@ -281,7 +315,7 @@ impl ExchangeReader {
     /// Whether the connection may carry the next request.
     #[must_use]
     pub fn is_reusable(&self) -> bool {
-        self.error.is_none() && self.response.is_reusable()
+        self.error.is_none() && !self.surplus && self.response.is_reusable()
     }
 
     /// Ends the exchange: the response is complete, or the connection is closed.

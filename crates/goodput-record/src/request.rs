@@ -25,6 +25,8 @@ pub struct Arrival {
     pub session: u32,
     /// Its place in the session, from 0.
     pub step: u16,
+    /// Steps of the whole session, as planned; 1 for a request of its own.
+    pub steps: u16,
     /// Input tokens as planned.
     pub planned_input_tokens: u32,
     /// Input tokens, of those planned, that an earlier request of the same run made reusable.

@@ -90,6 +90,8 @@ pub struct RequestRow {
     pub session: u32,
     /// Place in the session, from 0.
     pub step: u16,
+    /// Steps of the whole session, as planned.
+    pub steps: u16,
     /// When it was due (open loop) or issued (closed loop).
     pub origin_ns: u64,
     /// When its first byte was handed to the kernel.
@@ -197,6 +199,7 @@ impl RequestRow {
             replica: context.series.replica.clone(),
             session: arrival.session,
             step: arrival.step,
+            steps: arrival.steps,
             origin_ns: arrival.origin.nanos(),
             sent_ns: at(summary.sent()),
             connect_ms: ms(summary.connect()),
@@ -268,6 +271,7 @@ impl RequestRow {
             vantage: self.vantage,
             session: self.session,
             step: self.step,
+            steps: self.steps,
             planned_input_tokens: self.planned_input_tokens,
             planned_cached_tokens: self.planned_cached_tokens,
             planned_output_tokens: self.planned_output_tokens,

@@ -24,6 +24,7 @@ fn arrival(origin: Timestamp) -> Arrival {
         vantage: Vantage::Client,
         session: 7,
         step: 0,
+        steps: 1,
         planned_input_tokens: 10,
         planned_cached_tokens: 0,
         planned_output_tokens: 10,
@@ -134,8 +135,9 @@ fn time_to_the_nth_token_counts_tokens_not_events() {
 
 #[test]
 fn a_trajectory_lasts_from_the_first_origin_to_the_last_token() {
-    let step = request(&[210, 250, 310], 3, 1).summary;
-    let mut whole = TrajectoryRecord::begin(&step, 2);
+    let mut step = request(&[210, 250, 310], 3, 1).summary;
+    step.arrival.steps = 2;
+    let mut whole = TrajectoryRecord::begin(&step);
     assert_eq!(whole.duration(), None, "a step is missing");
     whole.add(&step);
     assert_eq!(whole.duration(), Some(ms(300)));

@@ -26,14 +26,14 @@ pub struct TrajectoryRecord {
 }
 
 impl TrajectoryRecord {
-    /// A session of `steps_planned` steps of which `first` has ended.
+    /// The session of which `first` is the first step known to have ended.
     #[must_use]
-    pub fn begin(first: &RequestSummary, steps_planned: u16) -> Self {
+    pub fn begin(first: &RequestSummary) -> Self {
         let arrival = first.arrival();
         let mut record = Self {
             session: arrival.session,
             series: arrival.series,
-            steps_planned,
+            steps_planned: arrival.steps,
             steps_ok: 0,
             steps_ended: 0,
             origin: arrival.origin,

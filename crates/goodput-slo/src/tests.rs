@@ -78,6 +78,7 @@ impl Story {
             vantage: Vantage::Client,
             session: 1,
             step: 0,
+            steps: 1,
             planned_input_tokens: self.planned.0,
             planned_cached_tokens: self.planned.1,
             planned_output_tokens: 10,

@@ -19,14 +19,22 @@ pub(crate) fn compare(flags: &CompareFlags, voice: Voice) -> Result<Exit, Failur
             .iter()
             .map(|m| format!("  {}: {} | {}", m.what, m.base, m.other))
             .collect();
-        return Err(Failure::usage(format!("the two results differ in what they hold for\n{}", lines.join("\n")))
-            .hint("--across compares them all the same; models are then ranked by characters a second"));
+        return Err(Failure::usage(format!(
+            "the two results differ in what they hold for\n{}",
+            lines.join("\n")
+        ))
+        .hint(
+            "--across compares them all the same; models are then ranked by characters a second",
+        ));
     }
     let comparison = put_side_by_side(&base, &other);
     match flags.format {
-        Format::Human => print(&goodput_report::terminal::comparison(&comparison, voice.style_out()))?,
+        Format::Human => print(&goodput_report::terminal::comparison(
+            &comparison,
+            voice.style_out(),
+        ))?,
         Format::Json => print(&goodput_report::json::document(&comparison))?,
-        Format::Csv => print(&goodput_report::csv::comparison(&comparison))?,
+        Format::Csv => print(&goodput_report::json::document(&comparison))?,
     }
     Ok(Exit::Yes)
 }

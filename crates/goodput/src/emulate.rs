@@ -54,8 +54,13 @@ pub(crate) fn emulate(flags: &EmulateFlags, voice: Voice) -> Result<Exit, Failur
     }
     let report = serve(config, listener, &stop).map_err(|e| Failure::untrusted(e.to_string()))?;
     let figures = report.lateness.figures();
-    voice.detail(&format!("answered {} requests; {figures:?}", report.counts.completed));
-    Ok(signal.lock().map_or(Exit::Yes, |caught| caught.map_or(Exit::Yes, Exit::Signal)))
+    voice.detail(&format!(
+        "answered {} requests; {figures:?}",
+        report.counts.completed
+    ));
+    Ok(signal
+        .lock()
+        .map_or(Exit::Yes, |caught| caught.map_or(Exit::Yes, Exit::Signal)))
 }
 
 /// Stops the emulator on SIGINT and SIGTERM: once drains, twice ends. Gives the first one caught.
@@ -65,7 +70,9 @@ fn end_on_signals(stop: &Stop) -> Result<std::sync::Arc<std::sync::Mutex<Option<
     std::thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
             let Ok(runtime) = runtime else { return };
             runtime.block_on(async {
                 while let Some(number) = crate::measure::next_signal().await {
@@ -110,7 +117,10 @@ pub(crate) fn profile(name: &str, voice: Voice) -> Result<Profile, Failure> {
         let failure = Failure::usage(format!("there is no engine profile `{name}`"));
         match goodput_config::suggest(name, &known) {
             Some(near) => failure.hint(format!("did you mean `{near}`? --profile list prints all")),
-            None => failure.hint(format!("known: {}; or name a profile file", known.join(", "))),
+            None => failure.hint(format!(
+                "known: {}; or name a profile file",
+                known.join(", ")
+            )),
         }
     })
 }
@@ -140,7 +150,10 @@ fn profiles() -> Result<String, Failure> {
 }
 
 fn faults_table() -> String {
-    let rows: Vec<String> = FAULTS.iter().map(|(form, what)| format!("{form:<28} {what}")).collect();
+    let rows: Vec<String> = FAULTS
+        .iter()
+        .map(|(form, what)| format!("{form:<28} {what}"))
+        .collect();
     rows.join("\n")
 }
 
@@ -159,11 +172,19 @@ impl Replica {
         // Wrong flags are reported here, not by the child.
         profile(&flags.profile, voice)?;
         faults(flags)?;
-        let trouble = |e: std::io::Error| Failure::untrusted(format!("cannot start the emulated replica: {e}"));
+        let trouble = |e: std::io::Error| {
+            Failure::untrusted(format!("cannot start the emulated replica: {e}"))
+        };
         let program = std::env::current_exe().map_err(trouble)?;
         let mut command = Command::new(program);
         command
-            .args(["emulate", "--quiet", "--until-stdin-closes", "--listen", "127.0.0.1:0"])
+            .args([
+                "emulate",
+                "--quiet",
+                "--until-stdin-closes",
+                "--listen",
+                "127.0.0.1:0",
+            ])
             .args(["--profile", &flags.profile, "--seed", &seed.to_string()])
             .args(flags.faults.iter().flat_map(|f| ["--fault", f]))
             .stdin(Stdio::piped())

@@ -108,7 +108,12 @@ pub(crate) struct RunFlags {
     pub(crate) emulator: EmulatorFlags,
     /// SLO: a preset, a file, or clauses such as ttft=500ms,tpot=50ms; several are tiers, the first
     /// decides
-    #[arg(long, value_name = "FILE|PRESET", default_value = "chat", value_delimiter = ';')]
+    #[arg(
+        long,
+        value_name = "FILE|PRESET",
+        default_value = "chat",
+        value_delimiter = ';'
+    )]
     pub(crate) slo: Vec<String>,
     /// Workload: a preset or a file [default: the SLO's own, on the emulator chat-short]
     #[arg(long, value_name = "FILE|PRESET")]

@@ -58,7 +58,12 @@ fn usage(error: &clap::Error) -> ExitCode {
     let printed = error.print();
     match error.kind() {
         clap::error::ErrorKind::DisplayHelp | clap::error::ErrorKind::DisplayVersion => {
-            if printed.is_ok() { Exit::Yes } else { Exit::Untrusted }.code()
+            if printed.is_ok() {
+                Exit::Yes
+            } else {
+                Exit::Untrusted
+            }
+            .code()
         }
         _ => Exit::Usage.code(),
     }

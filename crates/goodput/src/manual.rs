@@ -20,8 +20,10 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> 
 
 /// Writes one man page a verb.
 pub(crate) fn man(out: &Path) -> Result<Exit, Failure> {
-    let written = fs::create_dir_all(out)
-        .and_then(|()| clap_mangen::generate_to(Flags::command(), out));
-    written.map_err(|e| Failure::untrusted(format!("cannot write man pages to {}: {e}", out.display())))?;
+    let written =
+        fs::create_dir_all(out).and_then(|()| clap_mangen::generate_to(Flags::command(), out));
+    written.map_err(|e| {
+        Failure::untrusted(format!("cannot write man pages to {}: {e}", out.display()))
+    })?;
     Ok(Exit::Yes)
 }

@@ -21,8 +21,10 @@ pub(crate) fn load(arguments: &[String], voice: Voice) -> Result<Vec<Slo>, Failu
     let mut names: Vec<&str> = slos.iter().map(Slo::name).collect();
     names.sort_unstable();
     if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
-        return Err(Failure::usage(format!("two SLOs are called `{}`", twice[0]))
-            .hint("give each tier a name of its own"));
+        return Err(
+            Failure::usage(format!("two SLOs are called `{}`", twice[0]))
+                .hint("give each tier a name of its own"),
+        );
     }
     Ok(slos)
 }
@@ -47,7 +49,8 @@ fn load_one(argument: &str, voice: Voice) -> Result<Vec<Slo>, Failure> {
 
 /// Whether a path ends in this extension.
 pub(crate) fn has_extension(path: &Path, extension: &str) -> bool {
-    path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension))
+    path.extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case(extension))
 }
 
 /// `goodput slo check`.

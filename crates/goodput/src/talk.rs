@@ -95,7 +95,13 @@ pub(crate) fn data(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let written = out
         .write_all(text.as_bytes())
-        .and_then(|()| if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") })
+        .and_then(|()| {
+            if text.ends_with('\n') {
+                Ok(())
+            } else {
+                out.write_all(b"\n")
+            }
+        })
         .and_then(|()| out.flush());
     match written {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -107,7 +113,11 @@ pub(crate) fn data(text: &str) -> io::Result<()> {
 fn style(color: bool) -> Style {
     let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
     let width = columns
-        .or_else(|| rustix::termios::tcgetwinsize(io::stderr()).ok().map(|w| usize::from(w.ws_col)))
+        .or_else(|| {
+            rustix::termios::tcgetwinsize(io::stderr())
+                .ok()
+                .map(|w| usize::from(w.ws_col))
+        })
         .filter(|&w| w > 0);
     Style {
         color,

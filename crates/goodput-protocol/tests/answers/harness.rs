@@ -73,6 +73,7 @@ pub(crate) fn read(bytes: &[u8], delivery: &[(u64, usize)], transport: &Transpor
         vantage: Vantage::Client,
         session: 0,
         step: 0,
+        steps: 1,
         planned_input_tokens: 0,
         planned_cached_tokens: 0,
         planned_output_tokens: 0,

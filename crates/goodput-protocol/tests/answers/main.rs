@@ -5,4 +5,5 @@
 mod arbitrary;
 mod captures;
 mod harness;
+mod outcomes;
 mod sse_cases;

@@ -40,6 +40,7 @@ pub(crate) fn due(index: u64, session: u32, origin: Timestamp, lengths: (u32, u3
             vantage: Vantage::Engine,
             session,
             step: 0,
+            steps: 1,
             planned_input_tokens: input,
             planned_cached_tokens: 0,
             planned_output_tokens: output,

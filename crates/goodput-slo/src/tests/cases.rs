@@ -248,7 +248,8 @@ fn a_session_is_judged_by_its_deadline() {
     let slo = slo("ttft=1s,trajectory=10s");
     let session = |steps: u16, ended_ms: u64, failed: bool| {
         let step = Story::ok(&[100]).record().summary;
-        let mut whole = TrajectoryRecord::begin(&step, steps);
+        let mut whole = TrajectoryRecord::begin(&step);
+        whole.steps_planned = steps;
         let end = if failed { Outcome::Failed } else { Outcome::Ok };
         whole.add(
             &Story::ok(&[200, ended_ms])
@@ -271,7 +272,7 @@ fn a_session_is_judged_by_its_deadline() {
         ["trajectory", "outcome"]
     );
     let step = Story::ok(&[100]).record().summary;
-    let whole = TrajectoryRecord::begin(&step, 1);
+    let whole = TrajectoryRecord::begin(&step);
     assert_eq!(super::slo("ttft=1s").judge_trajectory(&whole), None);
     assert_eq!(
         slo.judge(&step, &Gaps::NotKept),

@@ -16,9 +16,9 @@ pub(crate) fn load(flags: &BenchFlags) -> Result<Load, Failure> {
         return Ok(Load::Open { per_second });
     }
     let users = flags.concurrency.unwrap_or(1);
-    NonZeroU32::new(users)
-        .map(Load::Closed)
-        .ok_or_else(|| Failure::usage("--concurrency 0 sends nothing").hint("name at least one user"))
+    NonZeroU32::new(users).map(Load::Closed).ok_or_else(|| {
+        Failure::usage("--concurrency 0 sends nothing").hint("name at least one user")
+    })
 }
 
 /// The users of a closed loop.

@@ -3,7 +3,8 @@ use std::rc::Rc;
 
 use goodput_loadgen::{Api, Client, Compose, ServerFacts, Target};
 use goodput_protocol::{
-    AnswerRequest, ChatMessage, ChatRole, ExtraFields, LimitField, OutputLimit, PromptBody, UsageReports,
+    AnswerRequest, ChatMessage, ChatRole, ExtraFields, LimitField, OutputLimit, PromptBody,
+    UsageReports,
 };
 use goodput_workload::{OutputPolicy, PlannedRequest, Role, WorkloadSpec};
 
@@ -26,7 +27,7 @@ impl Composer {
     ) -> Result<Self, Failure> {
         let target = client.target().clone();
         Ok(Self {
-            extra: ExtraFields::new(target.extra_body.clone()),
+            extra: ExtraFields::new(target.extra_body.clone().into_iter().collect()),
             policy: spec.output_policy(),
             target,
         })
@@ -37,13 +38,21 @@ impl Composer {
     }
 
     fn text(key: u64, tokens: u32) -> String {
-        (0..tokens.max(1)).map(|i| format!("w{:x}", goodput_stats::mix(key ^ u64::from(i)) >> 48)).collect::<Vec<_>>().join(" ")
+        (0..tokens.max(1))
+            .map(|i| format!("w{:x}", goodput_stats::mix(key ^ u64::from(i)) >> 48))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
 impl Compose for Composer {
     fn body(&self, request: &PlannedRequest, _replies: &[Option<String>]) -> Vec<u8> {
-        let texts: Vec<(Role, String)> = request.prompt.segments().iter().map(|s| (s.role, Self::text(s.key, s.tokens))).collect();
+        let texts: Vec<(Role, String)> = request
+            .prompt
+            .segments()
+            .iter()
+            .map(|s| (s.role, Self::text(s.key, s.tokens)))
+            .collect();
         let messages: Vec<ChatMessage<'_>> = texts
             .iter()
             .map(|(role, text)| ChatMessage {
@@ -55,7 +64,11 @@ impl Compose for Composer {
                 content: text,
             })
             .collect();
-        let whole: String = texts.iter().map(|t| t.1.as_str()).collect::<Vec<_>>().join(" ");
+        let whole: String = texts
+            .iter()
+            .map(|t| t.1.as_str())
+            .collect::<Vec<_>>()
+            .join(" ");
         let body = AnswerRequest {
             model: &self.target.model,
             prompt: match self.target.api {

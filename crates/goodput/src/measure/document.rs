@@ -7,8 +7,8 @@ use goodput_protocol::EngineKind;
 use goodput_report::{csv, html, json, terminal};
 use goodput_slo::Slo;
 use goodput_sweep::{
-    ClauseFacts, HoldsFor, RunResult, SCHEMA_VERSION, ServerFacts, SloFacts, WorkloadFacts, answers,
-    findings,
+    ClauseFacts, HoldsFor, RunResult, SCHEMA_VERSION, ServerFacts, SloFacts, WorkloadFacts,
+    answers, findings,
 };
 
 use super::run::Run;
@@ -33,6 +33,7 @@ pub(crate) struct Paper {
 
 /// What the figures hold for.
 pub(crate) fn holds_for(
+    url: &str,
     facts: &loadgen::ServerFacts,
     slos: &[Slo],
     workload: WorkloadFacts,
@@ -44,13 +45,13 @@ pub(crate) fn holds_for(
         slos: slos.iter().map(slo_facts).collect(),
         workload,
         server: ServerFacts {
-            url: facts.url.clone(),
+            url: url.to_owned(),
             engine: match facts.identity.engine {
                 EngineKind::Unknown => None,
-                known => Some(known.to_string()),
+                known => Some(known.name().to_owned()),
             },
             version: facts.identity.version.clone(),
-            flags: facts.identity.flags.clone(),
+            flags: facts.identity.flags.iter().cloned().collect(),
             emulated,
         },
         gpus,
@@ -59,12 +60,16 @@ pub(crate) fn holds_for(
 }
 
 fn slo_facts(slo: &Slo) -> SloFacts {
-    let clauses = slo.clauses().iter().enumerate().map(|(index, clause)| ClauseFacts {
-        metric: clause.metric.to_string(),
-        clause: clause.to_string(),
-        bound_ms: clause.fixed_bound().map(goodput_record::millis),
-        needed: slo.required_share(index).share(),
-    });
+    let clauses = slo
+        .clauses()
+        .iter()
+        .enumerate()
+        .map(|(index, clause)| ClauseFacts {
+            metric: clause.metric.to_string(),
+            clause: clause.to_string(),
+            bound_ms: clause.fixed_bound().map(goodput_record::millis),
+            needed: slo.required_share(index).share(),
+        });
     let preset = goodput_slo::presets().iter().find(|p| p.name == slo.name());
     SloFacts {
         name: slo.name().to_owned(),
@@ -72,7 +77,9 @@ fn slo_facts(slo: &Slo) -> SloFacts {
         objective: slo.objective().share,
         window_days: slo.objective().window.as_secs_f64() / 86_400.0,
         clauses: clauses.collect(),
-        reason: preset.map(|p| format!("{}; {}", p.reason, p.source)).unwrap_or_default(),
+        reason: preset
+            .map(|p| format!("{}; {}", p.reason, p.source))
+            .unwrap_or_default(),
     }
 }
 
@@ -87,7 +94,15 @@ pub(crate) fn finish(
     voice: Voice,
 ) -> Result<Exit, Failure> {
     let signal = run.signal.get();
-    let Run { points, charts, question, rows, client, scrape, .. } = run;
+    let Run {
+        points,
+        charts,
+        question,
+        rows,
+        client,
+        scrape,
+        ..
+    } = run;
     let duration_s = client.clock().now().seconds();
     drop(scrape);
     let trouble = Arc::into_inner(rows).and_then(|rows| rows.finish());
@@ -125,7 +140,9 @@ pub(crate) fn finish(
     let written = write_files(&result, folder);
     show(&result, folder, exit, format, voice)?;
     if let Some(trouble) = &trouble {
-        error_line(&format!("error: {trouble}\nhint: the run was stopped; what was measured so far is kept"));
+        error_line(&format!(
+            "error: {trouble}\nhint: the run was stopped; what was measured so far is kept"
+        ));
     }
     went?;
     written?;
@@ -149,7 +166,12 @@ pub(crate) fn show(
     match format {
         Format::Human => {
             let name = folder.path().display().to_string();
-            print(&terminal::run(result, Some(&name), exit.number(), voice.style_out()))
+            print(&terminal::run(
+                result,
+                Some(&name),
+                exit.number(),
+                voice.style_out(),
+            ))
         }
         Format::Json => print(&json::document(result)),
         Format::Csv => print(&csv::points(&result.points)),
@@ -203,23 +225,73 @@ fn started(epoch_unix_ns: u64) -> String {
 /// What each figure means, in the words of the books.
 fn definitions() -> BTreeMap<String, String> {
     let rows = [
-        ("ttft", "from the scheduled instant (open loop) or the send (closed loop) to the first token event of any channel; headers, role chunks and comments are no tokens"),
-        ("ttft_answer", "the same to the first token that is not reasoning"),
-        ("tpot", "(last - first token event) / (output tokens - 1); undefined under two tokens or token events"),
-        ("tpot_median", "the median gap between tokens of one request; it hides preemptions, see stall"),
-        ("stall", "the longest gap between two token events of one request"),
-        ("e2e", "from the scheduled instant or the send to the last token event"),
-        ("throughput_tok_s", "tokens received inside the window / its length, requests in flight included"),
-        ("goodput_tok_s", "of these, the tokens of requests that met the SLO, judged after the drain"),
-        ("goodput_req_s", "requests of the window that met the SLO / its length"),
-        ("slo_attainment", "met / (met + missed); failures are misses, what the SLO excuses by name is left out"),
-        ("interval", "95 %, from bins of time, widened where slow requests come together"),
-        ("percentile", "linear interpolation between order statistics, over requests that ended well; *_with_failures ranks failures above all others"),
-        ("window", "requests whose origin lies in it are measured; warm-up, the first request of every user and the settling time are left out"),
-        ("sell", "highest tested open-loop rate at which the lower end of the attainment's interval keeps the objective"),
-        ("cap", "last concurrency such that it and every smaller one hold every clause at its percentile"),
+        (
+            "ttft",
+            "from the scheduled instant (open loop) or the send (closed loop) to the first token event of any channel; headers, role chunks and comments are no tokens",
+        ),
+        (
+            "ttft_answer",
+            "the same to the first token that is not reasoning",
+        ),
+        (
+            "tpot",
+            "(last - first token event) / (output tokens - 1); undefined under two tokens or token events",
+        ),
+        (
+            "tpot_median",
+            "the median gap between tokens of one request; it hides preemptions, see stall",
+        ),
+        (
+            "stall",
+            "the longest gap between two token events of one request",
+        ),
+        (
+            "e2e",
+            "from the scheduled instant or the send to the last token event",
+        ),
+        (
+            "throughput_tok_s",
+            "tokens received inside the window / its length, requests in flight included",
+        ),
+        (
+            "goodput_tok_s",
+            "of these, the tokens of requests that met the SLO, judged after the drain",
+        ),
+        (
+            "goodput_req_s",
+            "requests of the window that met the SLO / its length",
+        ),
+        (
+            "slo_attainment",
+            "met / (met + missed); failures are misses, what the SLO excuses by name is left out",
+        ),
+        (
+            "interval",
+            "95 %, from bins of time, widened where slow requests come together",
+        ),
+        (
+            "percentile",
+            "linear interpolation between order statistics, over requests that ended well; *_with_failures ranks failures above all others",
+        ),
+        (
+            "window",
+            "requests whose origin lies in it are measured; warm-up, the first request of every user and the settling time are left out",
+        ),
+        (
+            "sell",
+            "highest tested open-loop rate at which the lower end of the attainment's interval keeps the objective",
+        ),
+        (
+            "cap",
+            "last concurrency such that it and every smaller one hold every clause at its percentile",
+        ),
         ("run_at", "ceil(2n/3) to floor(5n/6) of the cap n"),
-        ("scale_out", "70 % of the goodput at the cap, or of the rate to sell"),
+        (
+            "scale_out",
+            "70 % of the goodput at the cap, or of the rate to sell",
+        ),
     ];
-    rows.into_iter().map(|(name, what)| (name.to_owned(), what.to_owned())).collect()
+    rows.into_iter()
+        .map(|(name, what)| (name.to_owned(), what.to_owned()))
+        .collect()
 }

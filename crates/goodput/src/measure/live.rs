@@ -140,7 +140,11 @@ fn line(doing: &Doing, counts: LiveCounts, spent: Duration, style: Style) -> Str
     let left = doing.expected.saturating_sub(spent) + later;
     Live {
         load: doing.title.clone(),
-        phase: if counts.measured > 0 { "measuring" } else { "settling" },
+        phase: if counts.measured > 0 {
+            "measuring"
+        } else {
+            "settling"
+        },
         point: (whole(doing.point), whole(doing.points)),
         done: spent.as_secs_f64() / doing.expected.as_secs_f64().max(0.1),
         requests: counts.measured,

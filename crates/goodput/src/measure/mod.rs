@@ -14,8 +14,8 @@ mod signals;
 mod sweep;
 mod workload;
 
-use goodput_config::TextError;
 pub(crate) use document::{show, verdict};
+use goodput_config::TextError;
 pub(crate) use observer::lock;
 pub(crate) use signals::next_signal;
 pub(crate) use workload::load as load_workload;
@@ -52,7 +52,9 @@ pub(crate) fn bench(flags: &BenchFlags, voice: Voice) -> Result<Exit, Failure> {
         most_users: bench::users(load),
         dry_run: false,
     };
-    setup::carry_out(&flags.run, &task, voice, async |run| run.point(load, 0).await.map(drop))
+    setup::carry_out(&flags.run, &task, voice, async |run| {
+        run.point(load, 0).await.map(drop)
+    })
 }
 
 /// A flag whose value cannot be read.

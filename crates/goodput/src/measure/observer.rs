@@ -34,7 +34,7 @@ pub(crate) struct LiveCounts {
 pub(crate) struct PointObserver {
     point: u32,
     books: RefCell<PointBooks>,
-    rows: Option<Arc<RowWriter>>,
+    rows: Arc<RowWriter>,
     names: Rc<dyn Fn(SeriesId) -> Series>,
     bars: RefCell<Vec<RequestBar>>,
     live: Arc<Mutex<LiveCounts>>,
@@ -44,7 +44,7 @@ impl PointObserver {
     pub(crate) fn new(
         point: u32,
         books: PointBooks,
-        rows: Option<Arc<RowWriter>>,
+        rows: Arc<RowWriter>,
         names: Rc<dyn Fn(SeriesId) -> Series>,
         live: Arc<Mutex<LiveCounts>>,
     ) -> Self {
@@ -89,7 +89,7 @@ impl Observer for PointObserver {
     fn ended(&self, ended: Ended) {
         let (record, phase) = (ended.record, ended.phase);
         let mut books = self.books.borrow_mut();
-        let verdicts = books.post(&record.summary, &record.gaps, phase, ended.steps);
+        let verdicts = books.post(&record.summary, &record.gaps, phase);
         drop(books);
         let measured = phase == Phase::Measured;
         {
@@ -101,24 +101,24 @@ impl Observer for PointObserver {
         if measured {
             self.keep_bar(&record.summary, verdicts.first());
         }
-        if let Some(rows) = &self.rows {
-            let series = Arc::new((self.names)(record.summary.arrival().series));
-            rows.send(RowJob {
-                point: self.point,
-                phase,
-                series,
-                verdicts: verdicts.iter().map(|v| v.word()).collect(),
-                text: ended.text,
-                error: ended.error,
-                record,
-            });
-        }
+        let series = Arc::new((self.names)(record.summary.arrival().series));
+        self.rows.send(RowJob {
+            point: self.point,
+            phase,
+            series,
+            verdicts: verdicts.iter().map(|v| v.word()).collect(),
+            text: ended.text,
+            error: ended.error,
+            record,
+        });
     }
 }
 
 /// A lock that a panic elsewhere does not take away.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn bar(summary: &RequestSummary, verdict: Option<&Verdict>) -> RequestBar {
@@ -130,7 +130,10 @@ fn bar(summary: &RequestSummary, verdict: Option<&Verdict>) -> RequestBar {
         end_s: summary.ended().seconds(),
         met: verdict == Some(&Verdict::Met),
         outcome: summary.outcome().name().to_owned(),
-        input_tokens: summary.end().input_tokens.unwrap_or(arrival.planned_input_tokens),
+        input_tokens: summary
+            .end()
+            .input_tokens
+            .unwrap_or(arrival.planned_input_tokens),
         output_tokens: summary.output_tokens(),
     }
 }

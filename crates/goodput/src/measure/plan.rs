@@ -24,15 +24,21 @@ pub(crate) struct Lengths {
 impl Lengths {
     /// The window of a closed-loop point where requests are expected to take `e2e_p95`.
     pub(crate) fn closed(self, e2e_p95: Duration) -> Duration {
-        let shortest = if self.emulated { SHORTEST_EMULATED } else { SHORTEST };
-        self.asked.unwrap_or_else(|| shortest.max(e2e_p95 * E2E_WINDOWS).min(LONGEST))
+        let shortest = if self.emulated {
+            SHORTEST_EMULATED
+        } else {
+            SHORTEST
+        };
+        self.asked
+            .unwrap_or_else(|| shortest.max(e2e_p95 * E2E_WINDOWS).min(LONGEST))
     }
 
     /// The window of an open-loop point: long enough that a clean run can prove `objective`.
     pub(crate) fn open(self, e2e_p95: Duration, rate: f64, objective: f64) -> Duration {
         let needed = requests_to_prove(objective) / rate.max(1e-6);
         let needed = Duration::from_secs_f64(needed.min(LONGEST.as_secs_f64()));
-        self.asked.unwrap_or_else(|| self.closed(e2e_p95).max(needed).min(LONGEST))
+        self.asked
+            .unwrap_or_else(|| self.closed(e2e_p95).max(needed).min(LONGEST))
     }
 }
 
@@ -47,14 +53,26 @@ fn requests_to_prove(objective: f64) -> f64 {
 mod tests {
     use super::*;
 
-    const EMULATED: Lengths = Lengths { asked: None, emulated: true };
-    const REAL: Lengths = Lengths { asked: None, emulated: false };
+    const EMULATED: Lengths = Lengths {
+        asked: None,
+        emulated: true,
+    };
+    const REAL: Lengths = Lengths {
+        asked: None,
+        emulated: false,
+    };
 
     #[test]
     fn a_real_server_is_measured_for_a_minute_or_five_answers() {
         assert_eq!(REAL.closed(Duration::from_secs(3)), Duration::from_secs(60));
-        assert_eq!(REAL.closed(Duration::from_secs(40)), Duration::from_secs(200));
-        assert_eq!(EMULATED.closed(Duration::from_secs(1)), Duration::from_secs(8));
+        assert_eq!(
+            REAL.closed(Duration::from_secs(40)),
+            Duration::from_secs(200)
+        );
+        assert_eq!(
+            EMULATED.closed(Duration::from_secs(1)),
+            Duration::from_secs(8)
+        );
     }
 
     #[test]
@@ -62,13 +80,25 @@ mod tests {
         let span = REAL.open(Duration::from_secs(3), 5.0, 0.99);
         let requests = (span.as_secs_f64() * 5.0) as u64;
         let interval = goodput_stats::wilson(requests - 1, requests, 0.95).unwrap();
-        assert!(interval.low >= 0.99, "{requests} requests prove {interval:?}");
+        assert!(
+            interval.low >= 0.99,
+            "{requests} requests prove {interval:?}"
+        );
     }
 
     #[test]
     fn what_is_asked_for_is_done() {
-        let asked = Lengths { asked: Some(Duration::from_secs(5)), ..REAL };
-        assert_eq!(asked.closed(Duration::from_secs(40)), Duration::from_secs(5));
-        assert_eq!(asked.open(Duration::from_secs(40), 1.0, 0.99), Duration::from_secs(5));
+        let asked = Lengths {
+            asked: Some(Duration::from_secs(5)),
+            ..REAL
+        };
+        assert_eq!(
+            asked.closed(Duration::from_secs(40)),
+            Duration::from_secs(5)
+        );
+        assert_eq!(
+            asked.open(Duration::from_secs(40), 1.0, 0.99),
+            Duration::from_secs(5)
+        );
     }
 }

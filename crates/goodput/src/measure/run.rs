@@ -8,7 +8,9 @@ use std::{
 };
 
 use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow};
-use goodput_loadgen::{Client, Compose, PointPlan, PointReport, Settle, Stop, Window, Wish, run_point};
+use goodput_loadgen::{
+    Client, Compose, PointPlan, PointReport, Settle, Stop, Window, Wish, run_point,
+};
 use goodput_record::Timestamp;
 use goodput_slo::Slo;
 use goodput_sweep::{OperatingPoint, PointChart, Question, answers};
@@ -90,21 +92,28 @@ impl Run {
     }
 
     /// Measures one load point.
-    pub(crate) async fn point(&mut self, load: Load, points_left: usize) -> Result<&PointRow, Failure> {
+    pub(crate) async fn point(
+        &mut self,
+        load: Load,
+        points_left: usize,
+    ) -> Result<&PointRow, Failure> {
         let number = u32::try_from(self.points.len()).unwrap_or(WARM_UP - 1);
         let window = match self.requests {
             Some(requests) => Window::Requests(requests),
             None => Window::Duration(match load {
                 Load::Closed(_) => self.lengths.closed(self.e2e_p95()),
                 Load::Open { per_second } => {
-                    self.lengths.open(self.e2e_p95(), per_second, self.objective())
+                    self.lengths
+                        .open(self.e2e_p95(), per_second, self.objective())
                 }
             }),
         };
         let mut plan = PointPlan::new(number, load, window);
         plan.settle = self.settle(load);
         let seed = point_seed(self.seed, number);
-        let (books, bars, report) = self.carry_out(&plan, seed, load_words(load), points_left).await?;
+        let (books, bars, report) = self
+            .carry_out(&plan, seed, load_words(load), points_left)
+            .await?;
         let row = self.row(&plan, &books, &report);
         if let Some(ms) = row.e2e_p95_ms {
             self.e2e_p95 = Some(Duration::from_secs_f64(ms / 1e3));
@@ -135,10 +144,9 @@ impl Run {
             Load::Closed(_) => Settle::FirstWave {
                 at_most: (4 * self.e2e_p95()).max(Duration::from_secs(10)),
             },
-            Load::Open { .. } => Settle::Fixed((2 * self.e2e_p95()).clamp(
-                Duration::from_secs(2),
-                Duration::from_secs(60),
-            )),
+            Load::Open { .. } => Settle::Fixed(
+                (2 * self.e2e_p95()).clamp(Duration::from_secs(2), Duration::from_secs(60)),
+            ),
         }
     }
 
@@ -152,7 +160,14 @@ impl Run {
         let counts = Arc::new(Mutex::new(LiveCounts::default()));
         let names = {
             let client = Rc::clone(&self.client);
-            Rc::new(move |id| client.series().borrow().get(id).cloned().unwrap_or_default())
+            Rc::new(move |id| {
+                client
+                    .series()
+                    .borrow()
+                    .get(id)
+                    .cloned()
+                    .unwrap_or_default()
+            })
         };
         let observer = Rc::new(PointObserver::new(
             plan.point,
@@ -167,10 +182,20 @@ impl Run {
             point: self.points.len() + 1,
             points: self.points.len() + 1 + points_left,
             expected: self.expected(plan),
-            each_later: self.lengths.closed(self.e2e_p95()) + Duration::from_secs(2) + 2 * self.e2e_p95(),
+            each_later: self.lengths.closed(self.e2e_p95())
+                + Duration::from_secs(2)
+                + 2 * self.e2e_p95(),
         };
         let line = self.live.watch(doing, counts);
-        let report = run_point(&self.client, &self.compose, workload, plan, &observer, &self.stop).await;
+        let report = run_point(
+            &self.client,
+            &self.compose,
+            workload,
+            plan,
+            &observer,
+            &self.stop,
+        )
+        .await;
         drop(line);
         let report = report.map_err(|e| Failure::untrusted(e.to_string()))?;
         let observer = Rc::into_inner(observer)
@@ -270,4 +295,3 @@ fn row_window(report: &PointReport) -> std::ops::Range<Timestamp> {
         _ => report.span.clone(),
     }
 }
-

@@ -6,7 +6,10 @@ use goodput_loadgen::{Client, Scraper, scrape};
 use goodput_record::{EngineSample, Timestamp};
 use serde::Serialize;
 
-use crate::{exit::Failure, results::{Folder, JsonLines}};
+use crate::{
+    exit::Failure,
+    results::{Folder, JsonLines},
+};
 
 /// How often the server is asked.
 const EVERY: Duration = Duration::from_secs(1);

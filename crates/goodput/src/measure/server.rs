@@ -28,7 +28,11 @@ pub(crate) fn target(url: &str, flags: &ServerFlags, voice: Voice) -> Result<Tar
     };
     target.stream = !flags.no_stream;
     target.key = key(flags, voice)?;
-    target.headers = flags.headers.iter().map(|h| header(h)).collect::<Result<_, _>>()?;
+    target.headers = flags
+        .headers
+        .iter()
+        .map(|h| header(h))
+        .collect::<Result<_, _>>()?;
     for field in &flags.body {
         let (name, value) = body_field(field)?;
         target.extra_body.insert(name, value);
@@ -48,12 +52,15 @@ fn key(flags: &ServerFlags, voice: Voice) -> Result<Option<BearerKey>, Failure> 
         return Ok(Some(BearerKey::new(key.clone())));
     }
     if let Some(path) = &flags.api_key_file {
-        let text = fs::read_to_string(path)
-            .map_err(|e| Failure::usage(format!("cannot read the key file {}: {e}", path.display())))?;
+        let text = fs::read_to_string(path).map_err(|e| {
+            Failure::usage(format!("cannot read the key file {}: {e}", path.display()))
+        })?;
         return Ok(Some(BearerKey::new(text.trim())));
     }
     let from_environment = std::env::var(&flags.api_key_env).ok();
-    Ok(from_environment.filter(|key| !key.is_empty()).map(BearerKey::new))
+    Ok(from_environment
+        .filter(|key| !key.is_empty())
+        .map(BearerKey::new))
 }
 
 fn header(text: &str) -> Result<(String, String), Failure> {
@@ -65,7 +72,8 @@ fn header(text: &str) -> Result<(String, String), Failure> {
 
 fn body_field(text: &str) -> Result<(String, serde_json::Value), Failure> {
     let (name, value) = text.split_once('=').ok_or_else(|| {
-        Failure::usage(format!("--body {text} has no equals sign")).hint("write it as temperature=0")
+        Failure::usage(format!("--body {text} has no equals sign"))
+            .hint("write it as temperature=0")
     })?;
     // A bare word is a string: users do not quote twice.
     let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
@@ -102,7 +110,15 @@ pub(crate) fn saved(flags: &ServerFlags) -> BTreeMap<String, String> {
         saved.insert(name.to_owned(), value);
     };
     put("api", format!("{:?}", flags.api).to_lowercase());
-    put("http", if flags.http == flags::Http::V1 { "1.1" } else { "2" }.to_owned());
+    put(
+        "http",
+        if flags.http == flags::Http::V1 {
+            "1.1"
+        } else {
+            "2"
+        }
+        .to_owned(),
+    );
     put("stream", (!flags.no_stream).to_string());
     put("timeout_connect", flags.timeout_connect.clone());
     for (name, limit) in [
@@ -116,14 +132,24 @@ pub(crate) fn saved(flags: &ServerFlags) -> BTreeMap<String, String> {
         put("api_key", HIDDEN.to_owned());
     }
     for text in &flags.headers {
-        let name = text.split(':').next().unwrap_or_default().trim().to_lowercase();
+        let name = text
+            .split(':')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_lowercase();
         put(&format!("header {name}"), HIDDEN.to_owned());
     }
     for text in &flags.body {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
-        let secret = ["key", "token", "secret", "password"].iter().any(|w| name.to_lowercase().contains(w))
+        let secret = ["key", "token", "secret", "password"]
+            .iter()
+            .any(|w| name.to_lowercase().contains(w))
             && !name.ends_with("tokens");
-        put(&format!("body {name}"), if secret { HIDDEN } else { value }.to_owned());
+        put(
+            &format!("body {name}"),
+            if secret { HIDDEN } else { value }.to_owned(),
+        );
     }
     saved
 }

@@ -57,7 +57,9 @@ pub(crate) fn carry_out(
 ) -> Result<Exit, Failure> {
     let slos = slo::load(&flags.slo, voice)?;
     let emulated = flags.server.url.is_none();
-    let first = slos.first().ok_or_else(|| Failure::usage("no SLO was named"))?;
+    let first = slos
+        .first()
+        .ok_or_else(|| Failure::usage("no SLO was named"))?;
     let spec = workload::choose(flags.workload.as_deref(), first, emulated, voice)?;
     agree(&slos, &spec, flags, voice)?;
     let seed = flags.seed.unwrap_or_else(fresh_seed);
@@ -65,13 +67,22 @@ pub(crate) fn carry_out(
         Some(_) => None,
         None => Some(Replica::start(&flags.emulator, seed, voice)?),
     };
-    let url = replica
-        .as_ref()
-        .map_or_else(|| flags.server.url.clone().unwrap_or_default(), |r| r.url.clone());
+    let url = replica.as_ref().map_or_else(
+        || flags.server.url.clone().unwrap_or_default(),
+        |r| r.url.clone(),
+    );
     let mut target = server::target(&url, &flags.server, voice)?;
     target.stream &= first.is_streamed() || !flags.server.no_stream;
     target.keep_text = flags.keep_text;
-    let setting = Setting { flags, task, voice, slos, spec, seed, emulated };
+    let setting = Setting {
+        flags,
+        task,
+        voice,
+        slos,
+        spec,
+        seed,
+        emulated,
+    };
     let runtime = runtime().map_err(|e| Failure::untrusted(format!("cannot start: {e}")))?;
     runtime.block_on(setting.run(target, work))
 }
@@ -97,7 +108,9 @@ impl Setting<'_> {
         let (clock, epoch) = (Clock::start(), SystemTime::now());
         let client = self.client(target.clone(), clock, &run_id).await?;
         self.allow_address(&client)?;
-        let facts = probe_server(&client).await.map_err(|e| Failure::untrusted(e.to_string()))?;
+        let facts = probe_server(&client)
+            .await
+            .map_err(|e| Failure::untrusted(e.to_string()))?;
         for note in &facts.notes {
             self.voice.say(&format!("note: {note}"));
         }
@@ -108,11 +121,22 @@ impl Setting<'_> {
         let signal = signals::watch(&stop);
         let composer = Composer::learn(&client, &facts, &self.spec, self.seed, self.voice).await?;
         let folder = Folder::create(&self.folder_path())?;
-        let paper = self.paper(&facts, &composer, run_id.clone(), epoch);
+        let paper = self.paper(&client, &facts, &composer, run_id.clone(), epoch);
         let names = self.slos.iter().map(|s| s.name().to_owned()).collect();
-        let rows = RowWriter::start(&folder.file("requests.jsonl"), run_id, names, self.flags.keep_gaps)?;
-        let scrape = if facts.metrics { Scrape::start(&client, &folder)? } else { Scrape::default() };
-        self.voice.say(goodput_report::terminal::head(&paper.holds_for, self.voice.style_err()).trim_end());
+        let rows = RowWriter::start(
+            &folder.file("requests.jsonl"),
+            run_id,
+            names,
+            self.flags.keep_gaps,
+        )?;
+        let scrape = if facts.metrics {
+            Scrape::start(&client, &folder)?
+        } else {
+            Scrape::default()
+        };
+        self.voice.say(
+            goodput_report::terminal::head(&paper.holds_for, self.voice.style_err()).trim_end(),
+        );
         let objective = self.slos[0].objective().share;
         let mut run = Run {
             compose: Rc::new(composer),
@@ -122,7 +146,10 @@ impl Setting<'_> {
             gpus: self.flags.gpus,
             requests: self.count()?,
             lengths: self.lengths()?,
-            question: Question { objective, e2e_at_tokens: self.flags.e2e_at },
+            question: Question {
+                objective,
+                e2e_at_tokens: self.flags.e2e_at,
+            },
             rows: Arc::new(rows),
             scrape,
             live: LiveTable::new(self.voice, &paper.holds_for.workload.arrivals),
@@ -149,7 +176,8 @@ impl Setting<'_> {
     ) -> Result<(), Failure> {
         if !self.task.dry_run {
             let users = self.task.most_users.unwrap_or(NonZeroU32::MIN);
-            run.warm_up(Load::Closed(users), self.warm_up(users)?).await?;
+            run.warm_up(Load::Closed(users), self.warm_up(users)?)
+                .await?;
             if run.stopped() {
                 return Ok(());
             }
@@ -158,7 +186,9 @@ impl Setting<'_> {
     }
 
     async fn client(&self, target: Target, clock: Clock, run: &str) -> Result<Rc<Client>, Failure> {
-        Client::new(target, clock, run).await.map_err(|e| Failure::usage(e.to_string()))
+        Client::new(target, clock, run)
+            .await
+            .map_err(|e| Failure::usage(e.to_string()))
     }
 
     fn allow_address(&self, client: &Client) -> Result<(), Failure> {
@@ -171,7 +201,7 @@ impl Setting<'_> {
 
     /// Whether the longest request of the workload fits into the model's context.
     fn fits(&self, facts: &ServerFacts) -> Result<(), Failure> {
-        let (longest, Some(context)) = (self.spec.longest(), facts.identity.context_length) else {
+        let (longest, Some(context)) = (self.spec.longest(), facts.identity.context_tokens) else {
             return Ok(());
         };
         if u64::from(longest) <= u64::from(context) {
@@ -186,7 +216,9 @@ impl Setting<'_> {
     }
 
     fn count(&self) -> Result<Option<NonZeroU32>, Failure> {
-        let Some(requests) = self.flags.requests else { return Ok(None) };
+        let Some(requests) = self.flags.requests else {
+            return Ok(None);
+        };
         let count = u32::try_from(requests).ok().and_then(NonZeroU32::new);
         count.map(Some).ok_or_else(|| {
             Failure::usage(format!("--requests {requests} is not a number of requests"))
@@ -197,34 +229,54 @@ impl Setting<'_> {
     fn lengths(&self) -> Result<Lengths, Failure> {
         let asked = self.flags.duration.as_deref();
         Ok(Lengths {
-            asked: asked.map(|text| server::duration("--duration", text)).transpose()?,
+            asked: asked
+                .map(|text| server::duration("--duration", text))
+                .transpose()?,
             emulated: self.emulated,
         })
     }
 
     fn warm_up(&self, users: NonZeroU32) -> Result<WarmUp, Failure> {
         let Some(text) = &self.flags.warmup else {
-            let most = if self.emulated { WARM_UP_EMULATED } else { WARM_UP_MOST };
-            return Ok(WarmUp::Requests(users.min(NonZeroU32::new(most).unwrap_or(users))));
+            let most = if self.emulated {
+                WARM_UP_EMULATED
+            } else {
+                WARM_UP_MOST
+            };
+            return Ok(WarmUp::Requests(
+                users.min(NonZeroU32::new(most).unwrap_or(users)),
+            ));
         };
         match parse_amount(text).map_err(|e| super::text_failure("--warmup", &e))? {
-            Amount::Count(count) => {
+            Amount::Requests(count) => {
                 let count = u32::try_from(count).unwrap_or(u32::MAX);
                 Ok(NonZeroU32::new(count).map_or(WarmUp::Nothing, WarmUp::Requests))
             }
-            Amount::Duration(span) if span.is_zero() => Ok(WarmUp::Nothing),
-            Amount::Duration(span) => Ok(WarmUp::Span(span)),
+            Amount::Span(span) if span.is_zero() => Ok(WarmUp::Nothing),
+            Amount::Span(span) => Ok(WarmUp::Span(span)),
         }
     }
 
     fn folder_path(&self) -> PathBuf {
         self.flags.out.clone().unwrap_or_else(|| {
             let now = jiff::Timestamp::now().strftime("%m%d-%H%M%S").to_string();
-            PathBuf::from(format!("runs/{}-{}-{now}", self.task.kind, self.slos[0].name()))
+            PathBuf::from(format!(
+                "runs/{}-{}-{now}",
+                self.task.kind,
+                self.slos[0].name()
+            ))
         })
     }
 
-    fn paper(&self, facts: &ServerFacts, composer: &Composer, run: String, epoch: SystemTime) -> Paper {
+    fn paper(
+        &self,
+        client: &Client,
+        facts: &ServerFacts,
+        composer: &Composer,
+        run: String,
+        epoch: SystemTime,
+    ) -> Paper {
+        let url = client.target().endpoint.to_string();
         let mut settings = server::saved(&self.flags.server);
         settings.insert("seed".to_owned(), self.seed.to_string());
         if self.emulated {
@@ -234,9 +286,12 @@ impl Setting<'_> {
         Paper {
             kind: self.task.kind.to_owned(),
             run,
-            epoch_unix_ns: epoch.duration_since(UNIX_EPOCH).map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(0)),
+            epoch_unix_ns: epoch
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(0)),
             seed: self.seed,
             holds_for: document::holds_for(
+                &url,
                 facts,
                 &self.slos,
                 workload::facts(&self.spec, &composer.counted_by()),
@@ -253,11 +308,18 @@ fn agree(slos: &[Slo], spec: &WorkloadSpec, flags: &RunFlags, voice: Voice) -> R
     if flags.workload.is_none() {
         return Ok(());
     }
-    let differences: Vec<String> = slos.iter().flat_map(|slo| workload::disagreements(slo, spec)).collect();
-    let Some(first) = differences.first() else { return Ok(()) };
+    let differences: Vec<String> = slos
+        .iter()
+        .flat_map(|slo| workload::disagreements(slo, spec))
+        .collect();
+    let Some(first) = differences.first() else {
+        return Ok(());
+    };
     if flags.strict {
-        return Err(Failure::usage(format!("SLO and workload disagree: {first}"))
-            .hint("state the workload in the SLO file, or leave --strict out"));
+        return Err(
+            Failure::usage(format!("SLO and workload disagree: {first}"))
+                .hint("state the workload in the SLO file, or leave --strict out"),
+        );
     }
     for difference in &differences {
         voice.say(&format!("warning: SLO and workload disagree: {difference}"));
@@ -267,7 +329,9 @@ fn agree(slos: &[Slo], spec: &WorkloadSpec, flags: &RunFlags, voice: Voice) -> R
 
 /// A seed that no other run has.
 fn fresh_seed() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let nanos = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
     goodput_stats::mix(nanos ^ u64::from(std::process::id()).rotate_left(32))
 }

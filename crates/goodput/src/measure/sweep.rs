@@ -46,7 +46,10 @@ impl Grid {
         let users = match flags.concurrency.as_deref() {
             Some("none") => Vec::new(),
             Some(list) => parse_concurrency(list).map_err(|e| list_failure("--concurrency", &e))?,
-            None => geometric(MOST, 2.0).into_iter().filter_map(NonZeroU32::new).collect(),
+            None => geometric(MOST, 2.0)
+                .into_iter()
+                .filter_map(NonZeroU32::new)
+                .collect(),
         };
         let rates = match flags.rate.as_deref() {
             Some("none") => Rates::Off,
@@ -129,11 +132,12 @@ async fn search_rate(run: &mut Run) -> Result<(), Failure> {
     let objective = run.objective();
     let mut tried: Vec<(f64, bool)> = Vec::new();
     while tried.len() < RATES_MOST {
-        let row = run.point(Load::Open { per_second }, RATES_MOST - tried.len() - 1).await?;
+        let left = RATES_MOST - tried.len() - 1;
+        let kept = keeps(run.point(Load::Open { per_second }, left).await?, objective);
         if run.stopped() {
             return Ok(());
         }
-        tried.push((per_second, keeps(row, objective)));
+        tried.push((per_second, kept));
         match next_rate(&tried, STEP_DOWN, RESOLUTION) {
             Some(next) => per_second = next,
             None => break,
@@ -146,7 +150,10 @@ async fn search_rate(run: &mut Run) -> Result<(), Failure> {
 /// little below that of the best goodput.
 fn first_rate(found: &OperatingPoint) -> Option<f64> {
     let cap = found.by_clauses.as_ref().map(|row| row.completed_req_s);
-    let peak = found.by_goodput.as_ref().map(|best| STEP_DOWN * best.row.goodput_req_s);
+    let peak = found
+        .by_goodput
+        .as_ref()
+        .map(|best| STEP_DOWN * best.row.goodput_req_s);
     // The peak may lie far above a cap that one unlucky point has set: try the higher of the two.
     let rate = cap.into_iter().chain(peak).fold(0.0, f64::max);
     (rate > 0.0).then_some(rate)

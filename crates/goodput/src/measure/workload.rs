@@ -23,7 +23,12 @@ pub(crate) fn load(name: &str, voice: Voice) -> Result<WorkloadSpec, Failure> {
 
 /// The workload to use: the one asked for, else the SLO's own; on the emulated replica a short one,
 /// so that a first look takes minutes.
-pub(crate) fn choose(asked: Option<&str>, slo: &Slo, emulated: bool, voice: Voice) -> Result<WorkloadSpec, Failure> {
+pub(crate) fn choose(
+    asked: Option<&str>,
+    slo: &Slo,
+    emulated: bool,
+    voice: Voice,
+) -> Result<WorkloadSpec, Failure> {
     if let Some(name) = asked {
         return load(name, voice);
     }
@@ -36,7 +41,9 @@ pub(crate) fn choose(asked: Option<&str>, slo: &Slo, emulated: bool, voice: Voic
 
 /// In what a workload differs from what the SLO says of its own.
 pub(crate) fn disagreements(slo: &Slo, spec: &WorkloadSpec) -> Vec<String> {
-    let Some(stated) = slo.workload() else { return Vec::new() };
+    let Some(stated) = slo.workload() else {
+        return Vec::new();
+    };
     let facts = spec.describe();
     let three = |p: &goodput_workload::Percentiles| {
         let [p50, p90, p99] = [p.p50, p.p90, p.p99].map(whole);

@@ -22,7 +22,9 @@ impl Folder {
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         if path.join("result.json").exists() || path.join("requests.jsonl").exists() {
             let message = format!("{} holds a result already", path.display());
-            return Err(Failure::usage(message).hint("name another folder with --out, or leave --out out"));
+            return Err(
+                Failure::usage(message).hint("name another folder with --out, or leave --out out")
+            );
         }
         fs::create_dir_all(path).map_err(|e| failed("cannot make the result folder", path, &e))?;
         Ok(Self {
@@ -32,7 +34,11 @@ impl Folder {
 
     /// An existing result folder.
     pub(crate) fn open(path: &Path) -> Self {
-        let folder = if path.is_file() { path.parent().unwrap_or(path) } else { path };
+        let folder = if path.is_file() {
+            path.parent().unwrap_or(path)
+        } else {
+            path
+        };
         Self {
             path: folder.to_owned(),
         }
@@ -52,7 +58,10 @@ impl Folder {
     pub(crate) fn write(&self, name: &str, content: &str) -> Result<(), Failure> {
         let (target, beside) = (self.file(name), self.file(&format!(".{name}.part")));
         let written = fs::File::create(&beside)
-            .and_then(|mut file| file.write_all(content.as_bytes()).and_then(|()| file.sync_all()))
+            .and_then(|mut file| {
+                file.write_all(content.as_bytes())
+                    .and_then(|()| file.sync_all())
+            })
             .and_then(|()| fs::rename(&beside, &target));
         written.map_err(|e| {
             let _ = fs::remove_file(&beside);
@@ -63,7 +72,11 @@ impl Folder {
 
 /// Reads the result of a folder, or of its `result.json`.
 pub(crate) fn read_result(path: &Path) -> Result<RunResult, Failure> {
-    let file = if path.is_dir() { path.join("result.json") } else { path.to_owned() };
+    let file = if path.is_dir() {
+        path.join("result.json")
+    } else {
+        path.to_owned()
+    };
     let text = fs::read_to_string(&file).map_err(|e| {
         failed("cannot read", &file, &e).hint("name a result folder, as `goodput sweep` writes it")
     })?;
@@ -81,7 +94,9 @@ pub(crate) fn read_result(path: &Path) -> Result<RunResult, Failure> {
 fn failed(what: &str, path: &Path, error: &io::Error) -> Failure {
     let failure = Failure::untrusted(format!("{what} {}: {error}", path.display()));
     match error.kind() {
-        io::ErrorKind::StorageFull => failure.hint("the disk is full: make room, or name another folder with --out"),
+        io::ErrorKind::StorageFull => {
+            failure.hint("the disk is full: make room, or name another folder with --out")
+        }
         io::ErrorKind::PermissionDenied => failure.hint("name a folder you may write with --out"),
         _ => failure,
     }

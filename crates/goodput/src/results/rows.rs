@@ -40,7 +40,8 @@ impl JsonLines {
     /// Writes one line.
     pub(crate) fn write(&mut self, row: &impl Serialize) -> Result<(), String> {
         let line = serde_json::to_writer(&mut self.file, row).map_err(std::io::Error::from);
-        line.and_then(|()| self.file.write_all(b"\n")).map_err(|e| self.because(&e))
+        line.and_then(|()| self.file.write_all(b"\n"))
+            .map_err(|e| self.because(&e))
     }
 
     /// Hands everything to the kernel.
@@ -82,14 +83,21 @@ pub(crate) struct RowWriter {
 
 impl RowWriter {
     /// Starts the thread. `slos` are the names of the run's SLOs.
-    pub(crate) fn start(path: &Path, run: String, slos: Vec<String>, keep_gaps: bool) -> Result<Self, Failure> {
+    pub(crate) fn start(
+        path: &Path,
+        run: String,
+        slos: Vec<String>,
+        keep_gaps: bool,
+    ) -> Result<Self, Failure> {
         let lines = JsonLines::create(path)?;
         let (jobs, inbox) = channel();
         let trouble = Arc::new(Mutex::new(None));
         let seen = Arc::clone(&trouble);
         let work = move || {
             if let Err(message) = write_all(&inbox, lines, &run, &slos, keep_gaps) {
-                *seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(message);
+                *seen
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(message);
             }
         };
         let thread = std::thread::Builder::new()
@@ -112,7 +120,10 @@ impl RowWriter {
 
     /// What went wrong, if anything did.
     pub(crate) fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.trouble
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
     }
 
     /// Waits until every row is written.

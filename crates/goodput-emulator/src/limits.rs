@@ -1,0 +1,24 @@
+//! The limit on open files, which is a limit on connections.
+
+use std::io;
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+/// Raises the soft limit on open files to the hard one. Where that is refused the old one stays.
+pub(crate) fn raise_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        limit.current = limit.maximum;
+        // Refused on systems whose hard limit is not the true one; connections then wait.
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+}
+
+/// Whether a connection could not be accepted for want of a descriptor.
+pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = error.raw_os_error();
+    [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM]
+        .into_iter()
+        .any(|full| errno == Some(full.raw_os_error()))
+}

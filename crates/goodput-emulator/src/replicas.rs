@@ -1,0 +1,154 @@
+//! The engines behind the one address, their time, and the long prompts of a convoy.
+
+use goodput_record::{EngineSample, Timestamp, nanos};
+use goodput_sim::{Counters, Engine, EngineEvents, EngineRequest, Profile, Refusal};
+
+use crate::{
+    clock::Warp,
+    faults::{Convoy, Faults},
+};
+
+#[derive(Debug)]
+pub(crate) struct Replicas {
+    engines: Vec<Engine>,
+    warp: Warp,
+    convoy: Option<Convoy>,
+    convoys: u64,
+    context_limit: u32,
+    next_index: u64,
+}
+
+/// Told of what engine `replica` does, in real time.
+pub(crate) trait ReplicaEvents {
+    fn admitted(&mut self, replica: usize, at: Timestamp, index: u64, cached_tokens: u32);
+    fn tokens(&mut self, replica: usize, at: Timestamp, index: u64, count: u32);
+    fn preempted(&mut self, replica: usize, index: u64);
+}
+
+struct Told<'a, E> {
+    replica: usize,
+    warp: Warp,
+    events: &'a mut E,
+}
+
+impl<E: ReplicaEvents> EngineEvents for Told<'_, E> {
+    fn admitted(&mut self, at: Timestamp, index: u64, cached_tokens: u32) {
+        let at = self.warp.real(at);
+        self.events.admitted(self.replica, at, index, cached_tokens);
+    }
+
+    fn tokens(&mut self, at: Timestamp, index: u64, count: u32) {
+        let at = self.warp.real(at);
+        self.events.tokens(self.replica, at, index, count);
+    }
+
+    fn preempted(&mut self, _: Timestamp, index: u64) {
+        self.events.preempted(self.replica, index);
+    }
+
+    fn ended(&mut self, _: Timestamp, _: u64, _: goodput_record::Outcome) {}
+}
+
+impl Replicas {
+    pub(crate) fn new(profile: &Profile, faults: &Faults, count: u16, context_limit: u32) -> Self {
+        Self {
+            engines: vec![Engine::new(profile); usize::from(count)],
+            warp: Warp::new(faults.slow_start, faults.stall),
+            convoy: faults.convoy,
+            convoys: 0,
+            context_limit,
+            next_index: 0,
+        }
+    }
+
+    /// The real instant at which something happens next.
+    pub(crate) fn next_due(&self) -> Timestamp {
+        let engines = self.engines.iter().filter_map(Engine::next_event);
+        let engines = engines
+            .min()
+            .map_or(Timestamp::FAR_FUTURE, |at| self.warp.real(at));
+        engines.min(self.next_convoy().unwrap_or(Timestamp::FAR_FUTURE))
+    }
+
+    fn next_convoy(&self) -> Option<Timestamp> {
+        let every = nanos(self.convoy?.every);
+        Some(Timestamp::from_nanos(
+            every.saturating_mul(self.convoys + 1),
+        ))
+    }
+
+    /// Moves all engines on to the real instant `now`.
+    pub(crate) fn advance(&mut self, now: Timestamp, events: &mut impl ReplicaEvents) {
+        while let Some(at) = self.next_convoy().filter(|&at| at <= now) {
+            self.advance_engines(at, events);
+            self.submit_convoy(at);
+        }
+        self.advance_engines(now, events);
+    }
+
+    fn advance_engines(&mut self, now: Timestamp, events: &mut impl ReplicaEvents) {
+        let to = self.warp.engine(now);
+        for (replica, engine) in self.engines.iter_mut().enumerate() {
+            let warp = self.warp;
+            engine.advance(
+                to,
+                &mut Told {
+                    replica,
+                    warp,
+                    events,
+                },
+            );
+        }
+    }
+
+    fn submit_convoy(&mut self, at: Timestamp) {
+        self.convoys += 1;
+        let Some(convoy) = self.convoy else { return };
+        let index = self.take_indices(1);
+        let tokens = convoy
+            .tokens
+            .min(self.context_limit.saturating_sub(1))
+            .max(1);
+        let request = EngineRequest::new(index, tokens, 1);
+        let replica = usize::try_from(self.convoys).unwrap_or(0) % self.engines.len();
+        // What an engine without room for it refuses is no convoy.
+        let _ = self.engines[replica].submit(self.warp.engine(at), request);
+    }
+
+    /// The engine with the fewest requests, the first of these.
+    pub(crate) fn least_loaded(&self) -> usize {
+        let load = |engine: &Engine| engine.running() + engine.waiting();
+        let loads = self.engines.iter().map(load).enumerate();
+        loads
+            .min_by_key(|&(_, load)| load)
+            .map_or(0, |(replica, _)| replica)
+    }
+
+    /// Reserves `count` numbers for requests and returns the first.
+    pub(crate) fn take_indices(&mut self, count: u64) -> u64 {
+        let first = self.next_index;
+        self.next_index += count;
+        first
+    }
+
+    /// Puts a request into an engine that was advanced to `now`.
+    pub(crate) fn submit(
+        &mut self,
+        replica: usize,
+        now: Timestamp,
+        request: EngineRequest,
+    ) -> Result<(), Refusal> {
+        self.engines[replica].submit(self.warp.engine(now), request)
+    }
+
+    /// Gives a request up; one that has ended is no matter.
+    pub(crate) fn cancel(&mut self, replica: usize, now: Timestamp, index: u64) {
+        self.engines[replica].cancel(self.warp.engine(now), index);
+    }
+
+    pub(crate) fn samples(&self) -> impl Iterator<Item = (EngineSample, &Counters)> {
+        self.engines
+            .iter()
+            .map(|engine| (engine.sample(), engine.counters()))
+    }
+}
