@@ -136,6 +136,33 @@ fn presets_have_the_facts_of_their_traces() {
     );
 }
 
+/// All that is wrong with a file is told at once, each at its place and with what was expected.
+#[test]
+fn a_wrong_file_is_told_in_full() {
+    let text = "\
+name = 'mine'
+input = { log_normal = { median = 900, sigma = -1, max = 100 } }
+output.quantiles = { p10 = 5, p100 = 9 }
+arrivals = { gamma = { cv = 0 } }
+clas = 'chat'
+rate_profile = [{ at = '10s', factor = 0 }]
+[sessions]
+steps.fixed = 0
+next_input.uniform = { min = 9, max = 3 }
+think_time.fixed = '2s'
+";
+    let error = WorkloadSpec::parse("mine.toml", text).unwrap_err();
+    insta::assert_snapshot!(error.render("mine.toml", text, false));
+    let told = |text: &str| {
+        let error = WorkloadSpec::parse("w.toml", text).unwrap_err();
+        error.render("w.toml", text, false)
+    };
+    let rows = "arrivals = 'trace'\n[rows]\ntable = '''\n0 10 10\n5 x 10\n+3 4 4 a\n'''";
+    insta::assert_snapshot!(told(rows));
+    insta::assert_snapshot!(told("arrivals = 'trace'"));
+    insta::assert_snapshot!(told("input.fixed = 5"));
+}
+
 #[test]
 fn same_keys_give_the_same_requests() {
     for text in [UNIQUE, GROUPED, CHATTY] {
@@ -334,13 +361,48 @@ fn the_rate_is_that_of_requests() {
             service,
             30_000,
         );
-        // From the tenth second on, when as many sessions end as begin.
-        let from = Timestamp::from_seconds(60.0);
+        // From the start on: sessions are under way already.
+        let from = Timestamp::ZERO;
         let late: Vec<_> = requests.iter().filter(|r| r.due >= from).collect();
         let span = late.last().unwrap().due.since(from).unwrap().as_secs_f64();
         let rate = late.len() as f64 / span;
         assert!((rate / 50.0 - 1.0).abs() < 0.04, "{rate}");
     }
+}
+
+/// Sessions that began earlier go on within a load point, so that it has its rate at once. What
+/// is left of them is a session of its own.
+#[test]
+fn the_rate_is_there_from_the_first_second() {
+    let text = CHATTY.replace("3s", "60s");
+    let spec = spec(&text);
+    let mut early = 0;
+    for seed in 0..10 {
+        let workload = Workload::new(&spec, open(20.0), seed, Shard::WHOLE);
+        let requests = play(workload, 100, 2_000);
+        early += requests
+            .iter()
+            .filter(|r| r.due < Timestamp::from_seconds(10.0))
+            .count();
+        let mut first_steps: BTreeMap<u32, &PlannedRequest> = BTreeMap::new();
+        for request in &requests {
+            let first = *first_steps.entry(request.session).or_insert(request);
+            assert_eq!(first.step, 0);
+            assert_eq!(first.steps, request.steps);
+            assert_eq!(request.replies.len(), usize::from(request.step));
+        }
+        // Some begin with a history that was never sent, and is not thought to be cached.
+        let resumed = first_steps.values().filter(|first| {
+            let answers = first.prompt.segments().iter();
+            answers.filter(|s| s.role == Role::Assistant).count() > 0
+        });
+        for first in resumed.clone() {
+            assert!(first.cached_tokens <= 48 && first.replies.is_empty());
+        }
+        assert!(resumed.count() > 50);
+    }
+    let rate = early as f64 / 100.0;
+    assert!((rate / 20.0 - 1.0).abs() < 0.08, "{rate}");
 }
 
 /// The trace's times are kept, only stretched; when it is used up, it ends or starts again with

@@ -106,6 +106,7 @@ fn own_records_are_a_trace() {
             series: SeriesId::default(),
             vantage: Vantage::Client,
             session: 4,
+            steps: 2,
             step,
             planned_input_tokens: 100 + 50 * u32::from(step),
             planned_cached_tokens: 0,
