@@ -365,6 +365,17 @@ impl WorkloadSpec {
         }
     }
 
+    /// Of `asked` requests, the share that repeats rows of the trace, 0 to 1. Repeats have prompts
+    /// of their own, but lengths and order that were recorded once.
+    #[must_use]
+    pub fn repeat_share(&self, asked: u64) -> f64 {
+        let Shape::Rows(rows) = &self.shape else {
+            return 0.0;
+        };
+        let recorded: u64 = rows.sessions.iter().map(|s| s.steps.len() as u64).sum();
+        asked.saturating_sub(recorded) as f64 / asked.max(1) as f64
+    }
+
     /// The same workload under other arrivals.
     #[must_use]
     pub fn with_arrivals(mut self, arrivals: Arrivals) -> Self {
