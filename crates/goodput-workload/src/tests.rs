@@ -163,6 +163,21 @@ think_time.fixed = '2s'
     insta::assert_snapshot!(told("input.fixed = 5"));
 }
 
+/// Every example of the guide is a workload.
+#[test]
+fn the_examples_of_the_guide_are_right() {
+    let guide = include_str!("../../../docs/workload-file.md");
+    let examples: Vec<&str> = guide
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
+    assert_eq!(examples.len(), 3);
+    for example in examples {
+        assert!(spec(example).describe().requests > 0);
+    }
+}
+
 #[test]
 fn same_keys_give_the_same_requests() {
     for text in [UNIQUE, GROUPED, CHATTY] {
