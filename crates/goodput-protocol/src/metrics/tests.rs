@@ -166,7 +166,7 @@ fn page(
         queue,
         step_tokens,
     };
-    write_vllm_metrics(&mut out, &metrics);
+    write_vllm_metrics(&mut out, &[metrics]);
     out
 }
 
