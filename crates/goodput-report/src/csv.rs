@@ -53,6 +53,9 @@ pub const COLUMNS: &[&str] = &[
 ];
 
 /// The points as CSV (RFC 4180) with a heading line.
+///
+/// # Panics
+/// Never: a row has string keys only.
 #[must_use]
 pub fn points(points: &[PointRow]) -> String {
     let mut out = COLUMNS.join(",") + "\n";
@@ -88,4 +91,49 @@ fn quoted(cell: String) -> String {
         return format!("\"{}\"", cell.replace('"', "\"\""));
     }
     cell
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::sample;
+
+    /// The cells of a line without quotes in it.
+    fn cells(line: &str) -> Vec<&str> {
+        line.split(',').collect()
+    }
+
+    #[test]
+    fn what_is_undefined_is_an_empty_cell() {
+        let mut row = sample().points.remove(1);
+        (row.tpot_p50_ms, row.rate_req_s) = (None, Some(f64::INFINITY));
+        let text = points(&[row]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2);
+        let (names, values) = (cells(lines[0]), cells(lines[1]));
+        assert_eq!((names.len(), values.len()), (COLUMNS.len(), COLUMNS.len()));
+        let at = |name| values[names.iter().position(|n| *n == name).unwrap()];
+        assert_eq!((at("tpot_p50_ms"), at("rate_req_s")), ("", ""));
+        assert_eq!(
+            (at("mode"), at("concurrency"), at("ttft_p50_ms")),
+            ("closed", "8", "92.0")
+        );
+        assert_eq!(at("outcomes"), "ok=280");
+        assert!(!text.contains("inf") && !text.contains("NaN") && !text.contains("null"));
+    }
+
+    #[test]
+    fn text_with_commas_and_quotes_stays_one_cell() {
+        let mut row = sample().points.remove(0);
+        row.warnings = vec!["a \"b\", c".to_owned()];
+        assert!(points(&[row]).ends_with(",\"a \"\"b\"\", c\"\n"));
+    }
+
+    #[test]
+    fn every_column_is_a_field_of_a_point() {
+        let row = serde_json::to_value(sample().points.remove(0)).unwrap();
+        for name in COLUMNS {
+            assert!(row.get(name).is_some(), "{name}");
+        }
+    }
 }

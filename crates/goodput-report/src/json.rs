@@ -33,4 +33,15 @@ mod tests {
         let back: serde_json::Value = serde_json::from_str(&document(&f64::NEG_INFINITY)).unwrap();
         assert!(back.is_null());
     }
+
+    #[test]
+    fn a_result_survives_being_written_and_read() {
+        let result = crate::sample::sample();
+        let text = document(&result);
+        assert!(text.ends_with("}\n"));
+        assert_eq!(
+            serde_json::from_str::<goodput_sweep::RunResult>(&text).unwrap(),
+            result
+        );
+    }
 }

@@ -62,8 +62,8 @@ pub fn percent(share: Option<f64>) -> String {
         return NONE.to_owned();
     };
     match share {
-        s if s < 1.0 && s >= 0.999_95 => ">99.99".to_owned(),
-        s if s < 1.0 && s >= 0.9995 => format!("{:.2}", (s * 10_000.0).floor() / 100.0),
+        s if (0.999_95..1.0).contains(&s) => ">99.99".to_owned(),
+        s if (0.9995..1.0).contains(&s) => format!("{:.2}", (s * 10_000.0).floor() / 100.0),
         s if s > 0.0 && s < 0.0005 => "<0.1".to_owned(),
         s => format!("{:.1}", s * 100.0),
     }

@@ -30,10 +30,9 @@ fn reply(status: u16, media_type: &str, body: &str) -> Seen {
 
 /// A stream of these data lines that ends as `end` says.
 fn stream_to(end: EndOfBody, data: &[&str]) -> Seen {
-    let body: String = data
+    let body = data
         .iter()
-        .map(|data| format!("data: {data}\n\n"))
-        .collect();
+        .fold(String::new(), |body, data| body + "data: " + data + "\n\n");
     let head = head(200, &[("content-type", "text/event-stream")]);
     read(
         body.as_bytes(),

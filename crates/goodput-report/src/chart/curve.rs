@@ -214,7 +214,7 @@ fn marks(result: &RunResult, scale: LoadScale) -> (Vec<Shape>, Vec<Annotation>) 
         } else {
             format!("run at {from}")
         };
-        let upright = note((low + high) / 2.0, &text, ink::CAP, Anchor::Center);
+        let upright = note(f64::midpoint(low, high), &text, ink::CAP, Anchor::Center);
         notes.push(upright.text_angle(-90.0).y(0.02));
     }
     (shapes, notes)

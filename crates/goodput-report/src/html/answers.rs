@@ -106,10 +106,10 @@ pub(super) fn cards(result: &RunResult) -> String {
     }
     let answers = &result.operating_point;
     let cards = [
-        sell(result),
-        cap(result),
+        Some(sell(result)),
+        Some(cap(result)),
         scale_out(answers),
-        peak(answers),
+        Some(peak(answers)),
         not_this_card(answers),
     ];
     let cards: Vec<String> = cards
@@ -165,7 +165,7 @@ impl Card {
     }
 }
 
-fn sell(result: &RunResult) -> Option<Card> {
+fn sell(result: &RunResult) -> Card {
     let answers = &result.operating_point;
     let objective = result
         .holds_for
@@ -173,9 +173,9 @@ fn sell(result: &RunResult) -> Option<Card> {
         .first()
         .map_or(1.0, |slo| slo.objective);
     let Some(sell) = &answers.by_objective else {
-        return Some(Card::missing("sell", "Sell", answers, "sell"));
+        return Card::missing("sell", "Sell", answers, "sell");
     };
-    Some(Card {
+    Card {
         class: "sell",
         name: "Sell",
         figure: number(sell.rate_req_s),
@@ -187,20 +187,20 @@ fn sell(result: &RunResult) -> Option<Card> {
                 percent_short(objective)
             ),
         ],
-    })
+    }
 }
 
-fn cap(result: &RunResult) -> Option<Card> {
+fn cap(result: &RunResult) -> Card {
     let answers = &result.operating_point;
     let Some(cap) = &answers.by_clauses else {
-        return Some(Card::missing("cap", "Cap", answers, "cap"));
+        return Card::missing("cap", "Cap", answers, "cap");
     };
     let run_at = match answers.run_at {
         Some([low, high]) if low < high => format!("Run at {low} to {high}."),
         Some([low, _]) => format!("Run at {low}."),
         None => String::new(),
     };
-    Some(Card {
+    Card {
         class: "cap",
         name: "Cap",
         figure: number(cap.load()),
@@ -216,7 +216,7 @@ fn cap(result: &RunResult) -> Option<Card> {
                 percent(cap.slo_attainment)
             ),
         ],
-    })
+    }
 }
 
 fn scale_out(answers: &OperatingPoint) -> Option<Card> {
@@ -241,9 +241,9 @@ fn scale_out(answers: &OperatingPoint) -> Option<Card> {
     })
 }
 
-fn peak(answers: &OperatingPoint) -> Option<Card> {
+fn peak(answers: &OperatingPoint) -> Card {
     let Some(peak) = &answers.by_goodput else {
-        return Some(Card::missing("peak", "Peak", answers, "peak"));
+        return Card::missing("peak", "Peak", answers, "peak");
     };
     let interval = peak.interval.map_or_else(String::new, |i| {
         format!("[{} to {}] ", number(i.low), number(i.high))
@@ -259,7 +259,7 @@ fn peak(answers: &OperatingPoint) -> Option<Card> {
     } else {
         "At the edge of the tested loads: test further out."
     };
-    Some(Card {
+    Card {
         class: "peak",
         name: "Peak",
         figure: number(peak.row.goodput_tok_s),
@@ -269,7 +269,7 @@ fn peak(answers: &OperatingPoint) -> Option<Card> {
             late,
             edge.to_owned(),
         ],
-    })
+    }
 }
 
 fn not_this_card(answers: &OperatingPoint) -> Option<Card> {
@@ -293,7 +293,7 @@ fn not_this_card(answers: &OperatingPoint) -> Option<Card> {
 fn at_sell(sell: &ByObjective) -> String {
     let e2e = format!("{} tokens take", sell.e2e_at_tokens);
     let slo = sell.row.first_slo();
-    let facts = [
+    let mut facts = vec![
         (
             "At this rate one stream gets",
             format!("{} tok/s", number_or_none(sell.stream_tok_s)),
@@ -323,6 +323,9 @@ fn at_sell(sell: &ByObjective) -> String {
             format!("{}/s", number_or_none(slo.map(|s| s.good_words_per_s))),
         ),
     ];
+    if let Some(good) = sell.row.goodput_tok_s_per_gpu {
+        facts.push(("in time, a GPU", format!("{} tok/s", number(good))));
+    }
     facts_strip(&facts)
 }
 

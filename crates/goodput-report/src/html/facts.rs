@@ -24,7 +24,7 @@ pub(super) fn read_first(result: &RunResult) -> String {
         );
     }
     let severe = result.findings.iter().filter(|finding| finding.severe);
-    notes.extend(severe.map(|finding| one_sentence(finding)));
+    notes.extend(severe.map(one_sentence));
     if notes.is_empty() {
         return String::new();
     }
@@ -59,11 +59,20 @@ pub(super) fn findings(result: &RunResult) -> String {
         let advice = paragraph("advice", &finding.advice);
         format!(
             "<article class=\"{class}\"><h3>{}</h3>{}{advice}</article>\n",
-            escape(&finding.name),
+            escape(&heading(&finding.name)),
             paragraph("", &finding.evidence),
         )
     };
     result.findings.iter().map(article).collect()
+}
+
+/// A finding's stable name as a heading: `closed-loop-queue` is "Closed loop queue".
+fn heading(name: &str) -> String {
+    let words = name.replace('-', " ");
+    let mut characters = words.chars();
+    characters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(characters).collect()
+    })
 }
 
 pub(super) fn tested(result: &RunResult) -> String {

@@ -52,8 +52,10 @@ fn queue(first: &PointRow, last: &PointRow) -> Option<Lesson> {
         span_ms(Some(many)),
         load_words(last),
     );
-    let meaning = if many > 3.0 * few {
-        " A closed loop never has more requests open than users, but past the engine's admission limit they wait inside the engine, and that wait is in TTFT."
+    // Prompts of a larger batch take longer too, but then so does each token; only a wait grows alone.
+    let slower = last.tpot_p50_ms? / first.tpot_p50_ms?;
+    let meaning = if many > 3.0 * few && many / few > 2.0 * slower {
+        " Each token took far less longer: the difference is a wait. A closed loop never has more requests open than users, but past the engine's admission limit they wait inside the engine, and TTFT shows it."
     } else {
         " It hardly queued at the loads tested here. Past its admission limit an engine holds requests back even in a closed loop; only then does TTFT show it."
     };

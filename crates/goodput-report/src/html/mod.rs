@@ -22,31 +22,32 @@ use page::Page;
 #[must_use]
 pub fn report(result: &RunResult) -> String {
     let mut page = Page::new(result);
-    page.add(answers::headline(result));
-    page.add(answers::cards(result));
-    page.add(facts::read_first(result));
+    page.add(&answers::headline(result));
+    page.add(&answers::cards(result));
+    page.add(&facts::read_first(result));
     goodput(&mut page, result);
     promise(&mut page, result);
+    page.section("findings", "Findings", "", &facts::findings(result));
     latency(&mut page, result);
     clauses(&mut page, result);
+    page.section("tiers", "Every SLO of this run", "", &table::tiers(result));
     one_point(&mut page, result);
     reading_speed(&mut page, result);
-    page.section("points", "All load points", "", table::points(result));
-    page.section("findings", "Findings", "", facts::findings(result));
+    page.section("points", "All load points", "", &table::points(result));
     page.section(
         "lessons",
         "What this data says about the rules of thumb",
         "",
-        lessons::lessons(result),
+        &lessons::lessons(result),
     );
-    page.section("tested", "What was tested", "", facts::tested(result));
+    page.section("tested", "What was tested", "", &facts::tested(result));
     page.section(
         "words",
         "What the figures mean",
         "",
-        facts::definitions(result),
+        &facts::definitions(result),
     );
-    page.section("files", "Files", "", facts::files(result));
+    page.section("files", "Files", "", &facts::files(result));
     page.finish()
 }
 
@@ -59,7 +60,7 @@ fn goodput(page: &mut Page, result: &RunResult) {
         "curve",
         "Goodput against load",
         answers::curve_sentence(result).as_str(),
-        figure,
+        &figure,
     );
 }
 
@@ -72,7 +73,7 @@ fn promise(page: &mut Page, result: &RunResult) {
         "promise",
         "What can be promised",
         "",
-        figure + &table::rates(result),
+        &(figure + &table::rates(result)),
     );
 }
 
@@ -101,7 +102,7 @@ fn latency(page: &mut Page, result: &RunResult) {
             "latency",
             "Latency against load",
             "Percentiles across requests; the dashed line is the SLO's bound.",
-            format!("<div class=\"grid\">{figures}</div>"),
+            &format!("<div class=\"grid\">{figures}</div>"),
         );
     }
 }
@@ -119,7 +120,7 @@ fn clauses(page: &mut Page, result: &RunResult) {
         "clauses",
         "Which clause binds",
         "",
-        figure + &table::clauses(result),
+        &(figure + &table::clauses(result)),
     );
 }
 
@@ -150,7 +151,7 @@ fn one_point(page: &mut Page, result: &RunResult) {
         "point",
         "One load point",
         "Faint lines are the other load points.",
-        body,
+        &body,
     );
 }
 
@@ -159,7 +160,7 @@ fn reading_speed(page: &mut Page, result: &RunResult) {
         return;
     };
     let figure = page.figure("characters", characters, "Tokens of different models are different amounts of text: compare models by this, never by tokens.");
-    page.section("characters", "Characters and words a second", "", figure);
+    page.section("characters", "Characters and words a second", "", &figure);
 }
 
 #[cfg(test)]

@@ -57,12 +57,12 @@ impl Page {
         }
     }
 
-    pub(super) fn add(&mut self, html: String) {
-        self.body += &html;
+    pub(super) fn add(&mut self, html: &str) {
+        self.body += html;
     }
 
     /// A section with a heading; nothing if it would be empty.
-    pub(super) fn section(&mut self, id: &'static str, heading: &str, lead: &str, html: String) {
+    pub(super) fn section(&mut self, id: &'static str, heading: &str, lead: &str, html: &str) {
         if html.is_empty() {
             return;
         }
@@ -126,9 +126,9 @@ impl Page {
 }
 
 fn frame(attributes: &str, caption: &str) -> String {
+    let caption = escape(caption);
     format!(
-        "<figure><figcaption>{}</figcaption><div class=\"plot\" {attributes}></div></figure>\n",
-        escape(caption)
+        "<figure><figcaption>{caption}</figcaption><div class=\"plot\" role=\"img\" aria-label=\"{caption}\" {attributes}></div></figure>\n"
     )
 }
 

@@ -74,6 +74,12 @@ fn facts_of(row: &PointRow) -> String {
         percent(lengths.reported_cached_share),
         percent(lengths.server_cached_share),
     );
+    let reasons = row.ttft_answer_p50_ms != row.ttft_p50_ms;
+    let answer = if reasons {
+        two(row.ttft_answer_p50_ms, row.ttft_answer_p99_ms)
+    } else {
+        String::new()
+    };
     pairs([
         (
             "Requests",
@@ -93,6 +99,7 @@ fn facts_of(row: &PointRow) -> String {
             ),
         ),
         ("First token", two(row.ttft_p50_ms, row.ttft_p99_ms)),
+        ("First token of the answer", answer),
         ("Each token", two(row.tpot_p50_ms, row.tpot_p99_ms)),
         ("End to end", two(row.e2e_p50_ms, row.e2e_p99_ms)),
         ("Longest gap", two(row.stall_p50_ms, row.stall_p99_ms)),

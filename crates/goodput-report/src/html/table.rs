@@ -90,7 +90,11 @@ pub(super) fn remarks(point: &PointRow) -> String {
         .iter()
         .filter(|(name, n)| name.as_str() != "ok" && **n > 0);
     let failed = failed.map(|(name, n)| format!("{} {}", count(*n), name.replace('_', " ")));
+    let sessions = point
+        .trajectory_attainment
+        .map(|s| format!("{}% of sessions in SLO", percent(Some(s))));
     failed
+        .chain(sessions)
         .chain(point.warnings.iter().cloned())
         .collect::<Vec<_>>()
         .join("; ")
@@ -174,5 +178,44 @@ pub(super) fn clauses(result: &RunResult) -> String {
     }
     format!(
         "<div class=\"scroll\"><table><thead><tr><th>At<th class=\"left\">Clause<th>within %<th>needed %<th>missed<th class=\"left\">Verdict</tr></thead><tbody>{rows}</tbody></table></div>\n"
+    )
+}
+
+/// Attainment and goodput by each SLO of the run; nothing if there is only one.
+pub(super) fn tiers(result: &RunResult) -> String {
+    let slos = &result.holds_for.slos;
+    if slos.len() < 2 {
+        return String::new();
+    }
+    let names: Vec<String> = slos
+        .iter()
+        .map(|slo| format!("<th colspan=2>{}", escape(&slo.name)))
+        .collect();
+    let under = "<th>in SLO %<th>good tok/s".repeat(slos.len());
+    let mut rows = String::new();
+    for mode in [Mode::Closed, Mode::Open] {
+        for point in by_load(&result.points, mode) {
+            let cells: Vec<String> = slos
+                .iter()
+                .map(|facts| {
+                    let slo = point.slos.iter().find(|slo| slo.slo == facts.name);
+                    let good = slo.map_or_else(|| NONE.to_owned(), |slo| number(slo.goodput_tok_s));
+                    format!(
+                        "<td>{}<td>{good}",
+                        percent(slo.and_then(|slo| slo.attainment))
+                    )
+                })
+                .collect();
+            rows += &format!(
+                "<tr><th scope=\"row\">{}{}</tr>\n",
+                escape(&load_words(point)),
+                cells.concat()
+            );
+        }
+    }
+    format!(
+        "<div class=\"scroll\"><table><thead><tr><th rowspan=2>Load{}</tr><tr>{under}</tr></thead><tbody>{rows}</tbody></table></div>\n<p class=\"note\">Every answer on this page is by the first SLO, {}.</p>\n",
+        names.concat(),
+        escape(&slos[0].name),
     )
 }

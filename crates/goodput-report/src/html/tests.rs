@@ -78,3 +78,13 @@ fn a_run_without_any_answer_still_makes_a_page() {
     result.points = vec![sample().points.remove(3)];
     assert!(report(&result).contains("99.3% of requests met the SLO at 32 in flight."));
 }
+
+#[test]
+fn tiers_are_shown_where_there_are_several() {
+    let mut result = sample();
+    assert!(!report(&result).contains("Every SLO of this run"));
+    let mut second = result.holds_for.slos[0].clone();
+    second.name = "gold".to_owned();
+    result.holds_for.slos.push(second);
+    assert!(report(&result).contains("<th colspan=2>gold"));
+}

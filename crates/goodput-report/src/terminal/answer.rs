@@ -12,98 +12,122 @@ use crate::{
 const NAME: usize = 11;
 const FIGURE: usize = 34;
 
+/// One line: the answer's name, its figure and what it means.
+type Line = (&'static str, String, String);
+
 /// Which load to sell, cap and scale at; where the peak is; what is not an answer.
 #[must_use]
 pub fn answer(result: &RunResult, style: Style) -> String {
     let answers = &result.operating_point;
-    let unit = result
+    let gpus = result
         .holds_for
         .gpus
         .map_or_else(String::new, |n| format!(" of {n} GPUs"));
-    let mut out = style.paint(Ink::Heading, &format!("ANSWER, per replica{unit}")) + "\n";
-    let mut say = |name: &str, figure: &str, meaning: &str| {
-        let name = style.paint(Ink::Heading, &format!("{name:<NAME$}"));
-        let before = 3 + NAME + figure.chars().count().max(FIGURE);
-        let meaning = wrap(meaning, style.width.saturating_sub(before).max(30));
-        let meaning = meaning.join(&format!("\n{}", " ".repeat(before)));
-        out += format!("  {name}{figure:<FIGURE$} {meaning}").trim_end();
-        out.push('\n');
-    };
+    let mut out = style.paint(Ink::Heading, &format!("ANSWER, per replica{gpus}")) + "\n";
+    let found = [
+        sell(result),
+        scale_out(answers),
+        cap(result),
+        peak(answers),
+        not_this(answers).map(not_this_line),
+        at_sell(answers),
+        per_gpu(answers),
+    ];
+    for line in found.into_iter().flatten().chain(missing(answers)) {
+        out += &written(&line, style);
+    }
+    out
+}
+
+fn written((name, figure, meaning): &Line, style: Style) -> String {
+    let name = style.paint(Ink::Heading, &format!("{name:<NAME$}"));
+    let before = 3 + NAME + figure.chars().count().max(FIGURE);
+    let meaning = wrap(meaning, style.width.saturating_sub(before).max(30));
+    let meaning = meaning.join(&format!("\n{}", " ".repeat(before)));
+    format!("  {name}{figure:<FIGURE$} {meaning}")
+        .trim_end()
+        .to_owned()
+        + "\n"
+}
+
+fn sell(result: &RunResult) -> Option<Line> {
+    let sell = result.operating_point.by_objective.as_ref()?;
     let objective = result
         .holds_for
         .slos
         .first()
         .map_or(1.0, |slo| slo.objective);
-    if let Some(sell) = &answers.by_objective {
-        let rate = format!(
-            "{} req/s = {} good tok/s",
-            number(sell.rate_req_s),
-            number(sell.goodput_tok_s)
-        );
-        let meaning = format!(
-            "highest tested open-loop rate that keeps {}",
-            percent_short(objective)
-        );
-        say("sell", &rate, &meaning);
-    }
-    if let Some((figure, meaning)) = scale_out(answers) {
-        say("scale out", &figure, &meaning);
-    }
-    if let Some(cap) = &answers.by_clauses {
-        say("cap", &cap_figure(answers, cap), &cap_meaning(result, cap));
-    }
-    if let Some(peak) = &answers.by_goodput {
-        let figure = format!(
-            "{} good tok/s at {}{}",
-            number(peak.row.goodput_tok_s),
-            load(&peak.row),
-            not_worse(answers)
-        );
-        say(
-            "peak",
-            &figure,
-            &late(peak.late_share, "not an operating point"),
-        );
-    }
-    if let Some(most) = not_this(answers) {
-        let figure = format!("{} tok/s at {}", number(most.throughput_tok_s), load(most));
-        say(
-            "not this",
-            &figure,
-            &format!(
-                "throughput; {} of it is late",
-                percent_short(most.late_share().unwrap_or(0.0))
-            ),
-        );
-    }
-    if let Some(line) = at_sell(answers) {
-        say("at sell", &line, "");
-    }
-    for reason in &answers.missing {
-        say(NONE, reason, "");
-    }
-    if answers.by_goodput.is_some() && !answers.peak_bracketed {
-        say(
-            NONE,
-            "the peak lies at the edge of the tested loads: test further out",
-            "",
-        );
-    }
-    out
+    let figure = format!(
+        "{} req/s = {} good tok/s",
+        number(sell.rate_req_s),
+        number(sell.goodput_tok_s)
+    );
+    let meaning = format!(
+        "highest tested open-loop rate that keeps {}",
+        percent_short(objective)
+    );
+    Some(("sell", figure, meaning))
 }
 
-fn scale_out(answers: &OperatingPoint) -> Option<(String, String)> {
+fn cap(result: &RunResult) -> Option<Line> {
+    let answers = &result.operating_point;
+    let cap = answers.by_clauses.as_ref()?;
+    Some(("cap", cap_figure(answers, cap), cap_meaning(result, cap)))
+}
+
+fn peak(answers: &OperatingPoint) -> Option<Line> {
+    let peak = answers.by_goodput.as_ref()?;
+    let good = number(peak.row.goodput_tok_s);
+    let figure = format!(
+        "{good} good tok/s at {}{}",
+        load(&peak.row),
+        not_worse(answers)
+    );
+    Some((
+        "peak",
+        figure,
+        late(peak.late_share, "not an operating point"),
+    ))
+}
+
+fn not_this_line(most: &PointRow) -> Line {
+    let figure = format!("{} tok/s at {}", number(most.throughput_tok_s), load(most));
+    let late = percent_short(most.late_share().unwrap_or(0.0));
+    (
+        "not this",
+        figure,
+        format!("throughput; {late} of it is late"),
+    )
+}
+
+fn missing(answers: &OperatingPoint) -> impl Iterator<Item = Line> {
+    let edge = "the peak lies at the edge of the tested loads: test further out".to_owned();
+    let edge = (answers.by_goodput.is_some() && !answers.peak_bracketed).then_some(edge);
+    answers
+        .missing
+        .iter()
+        .cloned()
+        .chain(edge)
+        .map(|reason| (NONE, reason, String::new()))
+}
+
+fn scale_out(answers: &OperatingPoint) -> Option<Line> {
     if let Some(rate) = answers.scale_out_at_req_s {
         let sell = answers.by_objective.as_ref()?;
         let good = sell.goodput_tok_s * rate / sell.rate_req_s;
         let figure = format!("{} req/s = {} good tok/s", number(rate), number(good));
         return Some((
+            "scale out",
             figure,
             format!("{} of it", percent_short(rate / sell.rate_req_s)),
         ));
     }
     let figure = format!("{} good tok/s", number(answers.scale_out_at_tok_s?));
-    Some((figure, "70% of the goodput at the cap".to_owned()))
+    Some((
+        "scale out",
+        figure,
+        "70% of the goodput at the cap".to_owned(),
+    ))
 }
 
 fn cap_figure(answers: &OperatingPoint, cap: &PointRow) -> String {
@@ -165,17 +189,32 @@ pub(crate) fn not_this(answers: &OperatingPoint) -> Option<&PointRow> {
     (Some(most.point) != peak).then_some(most)
 }
 
-fn at_sell(answers: &OperatingPoint) -> Option<String> {
+fn at_sell(answers: &OperatingPoint) -> Option<Line> {
     let sell = answers.by_objective.as_ref()?;
     let stream = sell.stream_tok_s.map_or_else(|| NONE.to_owned(), number);
-    Some(format!(
+    let figure = format!(
         "stream {stream} | replica {} | good {} tok/s;  {} tokens take {} (p95 {})",
         number(sell.throughput_tok_s),
         number(sell.goodput_tok_s),
         sell.e2e_at_tokens,
         span_ms(sell.e2e_p50_ms),
         span_ms(sell.e2e_p95_ms),
-    ))
+    );
+    Some(("at sell", figure, String::new()))
+}
+
+/// Goodput a GPU at each answer, where the number of GPUs was told.
+fn per_gpu(answers: &OperatingPoint) -> Option<Line> {
+    let sell = answers.by_objective.as_ref().map(|sell| &sell.row);
+    let peak = answers.by_goodput.as_ref().map(|peak| &peak.row);
+    let at = |name: &str, row: Option<&PointRow>| {
+        Some(format!("{} at {name}", number(row?.goodput_tok_s_per_gpu?)))
+    };
+    let cap = answers.by_clauses.as_ref();
+    let found = [at("sell", sell), at("cap", cap), at("peak", peak)];
+    let found: Vec<String> = found.into_iter().flatten().collect();
+    let figure = format!("good tok/s: {}", found.join(" | "));
+    (!found.is_empty()).then_some(("per GPU", figure, String::new()))
 }
 
 /// The load without its unit: `56`, `5.2 req/s`.

@@ -3,6 +3,7 @@
 //! The pieces can be printed one by one while a sweep runs; [`run`] is all of them.
 
 mod answer;
+mod comparison;
 mod head;
 mod live;
 mod points;
@@ -11,6 +12,7 @@ use goodput_sweep::RunResult;
 
 pub use answer::{answer, findings, footer};
 pub(crate) use answer::{load, load_words, not_this};
+pub use comparison::comparison;
 pub(crate) use head::engine;
 pub use head::{client, head};
 pub use live::{Live, cost};

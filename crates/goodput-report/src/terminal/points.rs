@@ -78,7 +78,10 @@ pub fn closed_row(point: &PointRow, scale: Scale, mark: &str, style: Style) -> S
         width,
         style,
     );
-    let mut notes: Vec<String> = failures(point);
+    let sessions = point
+        .trajectory_attainment
+        .map(|s| format!("{}% of sessions", percent(Some(s))));
+    let mut notes: Vec<String> = sessions.into_iter().chain(failures(point)).collect();
     if !mark.is_empty() {
         notes.insert(0, style.paint(Ink::Heading, mark));
     }
@@ -163,6 +166,9 @@ pub fn open_row(point: &PointRow, objective: f64, style: Style) -> String {
     let mut line = format!("{rate:>5} req/s  n {n:>6}  {share:>6}% in SLO, {bound:<15}  {verdict}");
     if !point.valid {
         line += &style.paint(Ink::Alarm, &format!("  {}", flag(point)));
+    }
+    if let Some(share) = point.trajectory_attainment {
+        line += &format!(", {}% of sessions in SLO", percent(Some(share)));
     }
     for note in failures(point) {
         line += &format!(", {note}");

@@ -1,3 +1,5 @@
+use goodput_ledger::{PointRow, WithFailures};
+
 use super::*;
 use crate::sample::sample;
 
@@ -9,4 +11,176 @@ fn a_whole_run() {
         0,
         Style::plain()
     ));
+}
+
+#[test]
+fn two_runs_of_one_model() {
+    let mut other = sample();
+    for point in &mut other.points {
+        point.goodput_tok_s *= 1.25;
+        point.ttft_p99_ms = point.ttft_p99_ms.map(|ms| ms * 1.4);
+        point.goodput_interval = point.goodput_interval.map(|mut i| {
+            i.low *= 1.25;
+            i.high *= 1.25;
+            i
+        });
+    }
+    other.points.truncate(3);
+    other.operating_point.by_objective = None;
+    insta::assert_snapshot!(comparison(
+        &goodput_sweep::compare(&sample(), &other),
+        Style::plain()
+    ));
+}
+
+#[test]
+fn two_models_are_ranked_by_characters_and_never_by_tokens() {
+    let mut other = sample();
+    other.holds_for.model = "Other-8B".to_owned();
+    let best = &mut other.operating_point.by_objective.as_mut().unwrap().row;
+    best.slos[0].good_characters_per_s *= 1.5;
+    let text = comparison(&goodput_sweep::compare(&sample(), &other), Style::plain());
+    assert!(
+        text.contains("other gives more good text, at the rate to sell: +50.0%"),
+        "{text}"
+    );
+    assert!(!text.contains("tok_s"), "{text}");
+}
+
+/// A closed-loop point of which nothing came back but 503.
+fn refused() -> PointRow {
+    let mut row = sample().points.remove(2);
+    row.outcomes = [("rejected".to_owned(), 20)].into();
+    row.requests = 20;
+    (row.ttft_n, row.tpot_n) = (0, 0);
+    (
+        row.ttft_p50_ms,
+        row.ttft_p99_ms,
+        row.tpot_p50_ms,
+        row.tpot_p99_ms,
+    ) = (None, None, None, None);
+    row.ttft_p99_with_failures = WithFailures::default();
+    (row.goodput_tok_s, row.throughput_tok_s, row.completed_req_s) = (0.0, 0.0, 0.0);
+    row.slo_attainment = Some(0.0);
+    row
+}
+
+#[test]
+fn a_point_without_any_success_shows_dashes_and_what_failed() {
+    let line = closed_row(&refused(), Scale(100.0), "", Style::plain());
+    insta::assert_snapshot!(line);
+}
+
+#[test]
+fn a_percentile_among_failures_is_only_known_to_be_above_a_bound() {
+    let mut row = sample().points.remove(2);
+    row.ttft_p99_with_failures = WithFailures {
+        ms: None,
+        over_ms: Some(10_000.0),
+    };
+    let line = closed_row(&row, Scale(1000.0), "", Style::plain());
+    assert!(line.contains(">10000"), "{line}");
+}
+
+#[test]
+fn too_few_samples_for_a_percentile_are_said() {
+    let mut row = sample().points.remove(2);
+    row.ttft_n = 71;
+    let line = closed_row(&row, Scale(1000.0), "", Style::plain());
+    assert!(line.contains("270*"), "{line}");
+    assert!(run(&sample(), None, 0, Style::plain()).contains("* under 100 samples"));
+}
+
+#[test]
+fn a_run_without_points_or_answers_says_why() {
+    let mut result = sample();
+    result.points.clear();
+    result.findings.clear();
+    result.complete = false;
+    result.incomplete_because = Some("stopped by signal 2".to_owned());
+    result.operating_point = goodput_sweep::OperatingPoint {
+        missing: vec!["no peak: no request met the SLO at any load".to_owned()],
+        ..Default::default()
+    };
+    let text = run(&result, Some("runs/x/"), 1, Style::plain());
+    assert!(text.contains("nothing measured"), "{text}");
+    assert!(text.contains("INCOMPLETE: stopped by signal 2"), "{text}");
+    assert!(
+        text.contains("no peak: no request met the SLO at any load"),
+        "{text}"
+    );
+    assert!(text.contains("exit 1"), "{text}");
+}
+
+#[test]
+fn an_emulated_server_says_so_in_its_first_line() {
+    let mut result = sample();
+    result.holds_for.server.emulated = true;
+    assert!(head(&result.holds_for, Style::plain()).contains("EMULATED"));
+}
+
+#[test]
+fn colour_changes_no_letter() {
+    let color = Style {
+        color: true,
+        width: 100,
+    };
+    let painted = run(&sample(), Some("runs/x"), 0, color);
+    let mut plain = String::new();
+    let mut rest = painted.as_str();
+    while let Some((before, escape)) = rest.split_once('\u{1b}') {
+        plain += before;
+        rest = escape.split_once('m').unwrap().1;
+    }
+    assert!(painted.len() > plain.len() + rest.len());
+    assert_eq!(
+        plain + rest,
+        run(&sample(), Some("runs/x"), 0, Style::plain())
+    );
+}
+
+#[test]
+fn the_moving_line_fits_the_terminal() {
+    let live = Live {
+        load: "40 in flight".to_owned(),
+        phase: "measuring",
+        point: (5, 14),
+        done: 0.52,
+        requests: 1204,
+        in_flight: 40,
+        attainment: Some(0.984),
+        throughput_tok_s: Some(1343.0),
+        left_s: Some(760.0),
+    };
+    let line = live.line(Style {
+        color: false,
+        width: 120,
+    });
+    insta::assert_snapshot!(line);
+    assert_eq!(
+        live.line(Style {
+            color: false,
+            width: 40
+        })
+        .chars()
+        .count(),
+        39
+    );
+    insta::assert_snapshot!(cost(10, 4, 1300.0, Style::plain()));
+}
+
+#[test]
+fn figures_a_gpu_are_shown_where_their_number_is_known() {
+    let mut result = sample();
+    assert!(!answer(&result, Style::plain()).contains("per GPU"));
+    result.holds_for.gpus = Some(2);
+    result
+        .operating_point
+        .by_clauses
+        .as_mut()
+        .unwrap()
+        .goodput_tok_s_per_gpu = Some(660.7);
+    let text = answer(&result, Style::plain());
+    assert!(text.contains("ANSWER, per replica of 2 GPUs"), "{text}");
+    assert!(text.contains("per GPU    good tok/s: 661 at cap"), "{text}");
 }
