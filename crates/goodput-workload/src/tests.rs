@@ -366,6 +366,23 @@ fn a_session_ends_before_its_context_is_full() {
     assert!(whole(&text, open(5.0), 6, 500).iter().any(|r| r.steps > 1));
 }
 
+/// However late a sender is, every arrival comes with the due time it always had.
+#[test]
+fn a_stall_of_the_sender_moves_and_drops_nothing() {
+    for text in [UNIQUE, GROUPED] {
+        let prompt = whole(text, open(50.0), 5, 500);
+        let mut late = Workload::new(&spec(text), open(50.0), 5, Shard::WHOLE);
+        let stalled = Timestamp::from_seconds(4.0);
+        let first: Vec<_> = std::iter::from_fn(|| late.take(stalled)).collect();
+        assert!(first.len() > 150 && first.iter().all(|r| r.due <= stalled));
+        assert!(late.next_due().unwrap() > stalled);
+        let end = Timestamp::from_seconds(60.0);
+        let rest = std::iter::from_fn(|| late.take(end));
+        let all: Vec<_> = first.into_iter().chain(rest).take(500).collect();
+        assert_eq!(all, prompt);
+    }
+}
+
 /// The rate asked for is that of requests, whatever the number of steps.
 #[test]
 fn the_rate_is_that_of_requests() {
