@@ -3,9 +3,9 @@
 use goodput_ledger::{Mode, PointRow};
 use goodput_sweep::{ByObjective, OperatingPoint, RunResult};
 
-use super::text::{escape, paragraph};
+use super::text::{escape, paragraph, sentence_case};
 use crate::{
-    number::{count, number, number_or_none, percent, percent_short, span_ms},
+    number::{NONE, count, number, number_or_none, percent, percent_short, span_ms},
     terminal::{load, load_words, not_this},
 };
 
@@ -50,10 +50,10 @@ fn sold(result: &RunResult, sell: &ByObjective) -> String {
         .first()
         .map_or(1.0, |slo| slo.objective);
     format!(
-        "At this rate {}% of {} requests met the SLO, and at least {}% with 95% confidence. The objective is {}.",
-        percent(Some(sell.attainment)),
+        "At this rate {} of {} requests met the SLO, and at least {} with 95% confidence. The objective is {}.",
+        percent_short(sell.attainment),
         count(sell.row.requests),
-        percent(Some(sell.interval.low)),
+        percent_short(sell.interval.low),
         percent_short(objective),
     )
 }
@@ -212,8 +212,9 @@ fn cap(result: &RunResult) -> Card {
         lines: vec![
             run_at,
             format!(
-                "The last load where every clause holds; {}% meet all of them.",
-                percent(cap.slo_attainment)
+                "The last load where every clause holds; {} meet all of them.",
+                cap.slo_attainment
+                    .map_or_else(|| NONE.to_owned(), percent_short)
             ),
         ],
     }
@@ -248,12 +249,14 @@ fn peak(answers: &OperatingPoint) -> Card {
     let interval = peak.interval.map_or_else(String::new, |i| {
         format!("[{} to {}] ", number(i.low), number(i.high))
     });
-    let late = peak.late_share.map_or_else(String::new, |share| {
-        format!(
-            "{} of the tokens are late here: not an operating point.",
-            percent_short(share)
-        )
-    });
+    let late = match peak.late_share {
+        Some(share) if share >= 0.0005 => {
+            let share = percent_short(share);
+            format!("{share} of the tokens are late here: not an operating point.")
+        }
+        Some(_) => "No token is late here.".to_owned(),
+        None => String::new(),
+    };
     let edge = if answers.peak_bracketed {
         ""
     } else {
@@ -377,13 +380,4 @@ fn facts_strip(facts: &[(&str, String)]) -> String {
         })
         .collect();
     format!("<dl class=\"strip\">{}</dl>\n", items.concat())
-}
-
-fn sentence_case(text: &str) -> String {
-    let mut characters = text.chars();
-    let Some(first) = characters.next() else {
-        return String::new();
-    };
-    let end = if text.ends_with('.') { "" } else { "." };
-    first.to_uppercase().chain(characters).collect::<String>() + end
 }

@@ -11,6 +11,8 @@ use crate::{
 /// Columns of an answer's name and of its figure.
 const NAME: usize = 11;
 const FIGURE: usize = 34;
+/// Columns before a finding's text, after its first line.
+const FINDING: usize = 2;
 
 /// One line: the answer's name, its figure and what it means.
 type Line = (&'static str, String, String);
@@ -233,16 +235,11 @@ pub(crate) fn load_words(point: &PointRow) -> String {
     }
 }
 
-/// What a reader should know, one paragraph each. Empty if there is nothing.
+/// What a reader should know, and below it what to do. Empty if there is nothing.
 #[must_use]
 pub fn findings(result: &RunResult, style: Style) -> String {
-    let longest = result
-        .findings
-        .iter()
-        .map(|f| f.name.chars().count())
-        .max()
-        .unwrap_or(0);
-    let indent = longest + 4;
+    let width = style.width.saturating_sub(FINDING).max(30);
+    let indent = " ".repeat(FINDING);
     let mut out = String::new();
     for finding in &result.findings {
         let ink = if finding.severe {
@@ -250,21 +247,20 @@ pub fn findings(result: &RunResult, style: Style) -> String {
         } else {
             Ink::Heading
         };
-        let name = style.paint(ink, &format!("! {:<longest$}", finding.name));
-        let text = if finding.advice.is_empty() {
-            finding.evidence.clone()
-        } else {
-            format!(
-                "{}: {}",
-                finding.evidence.trim_end_matches('.'),
-                finding.advice
-            )
-        };
-        let lines = wrap(&text, style.width.saturating_sub(indent).max(30));
+        let evidence = format!("{}  {}", finding.name, finding.evidence);
+        let evidence = wrap(&evidence, width).join(&format!("\n{indent}"));
+        let text = evidence.strip_prefix(&finding.name).unwrap_or(&evidence);
         out += &format!(
-            "{name}  {}\n",
-            lines.join(&format!("\n{}", " ".repeat(indent)))
+            "{} {text}\n",
+            style.paint(ink, &format!("! {}", finding.name))
         );
+        if !finding.advice.is_empty() {
+            let advice = wrap(&finding.advice, width - 3).join(&format!("\n{indent}   "));
+            out += &format!(
+                "{indent}{}\n",
+                style.paint(Ink::Faint, &format!("-> {advice}"))
+            );
+        }
     }
     out
 }

@@ -155,6 +155,7 @@ pub fn open_row(point: &PointRow, objective: f64, style: Style) -> String {
     let n = count(point.requests);
     let share = percent(point.slo_attainment);
     let (bound, verdict) = match point.attainment_interval {
+        Some(i) if !point.valid => (at("at least", i.low), "not valid, not used"),
         Some(i) if i.low >= objective => (at("at least", i.low), "keeps the objective"),
         Some(i) if i.high < objective => (at("at most", i.high), "breaks it"),
         Some(i) => (
