@@ -105,7 +105,7 @@ fn read_streams(
         let mut socket = TcpStream::from_std(socket);
         poll.registry()
             .register(&mut socket, Token(slot), Interest::READABLE)?;
-        sockets.push((socket, None));
+        sockets.push((socket, None, false));
     }
     let mut gaps = Distribution::default();
     let mut events = Events::with_capacity(1024);
@@ -114,12 +114,12 @@ fn read_streams(
     while open > 0 {
         poll.poll(&mut events, None)?;
         for event in &events {
-            let (socket, last) = &mut sockets[event.token().0];
+            let (socket, last, ended) = &mut sockets[event.token().0];
             let now = Instant::now();
             loop {
                 match socket.read(&mut buffer) {
                     Ok(0) => {
-                        open -= 1;
+                        open -= usize::from(!std::mem::replace(ended, true));
                         break;
                     }
                     Ok(_) => {}

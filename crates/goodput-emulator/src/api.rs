@@ -216,7 +216,9 @@ fn prompt_tokens(prompt: &Prompt<'_>, sink: &dyn Fn() -> TokenSink) -> Vec<Token
     };
     let ids = |ids: &[u32]| {
         let mut sink = sink();
-        ids.iter().for_each(|&id| sink.id(id));
+        for &id in ids {
+            sink.id(id);
+        }
         sink
     };
     match prompt {

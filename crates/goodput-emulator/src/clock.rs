@@ -179,27 +179,23 @@ mod tests {
 
     use super::*;
 
-    fn slow() -> Option<SlowStart> {
-        Some(SlowStart {
-            lasting: Duration::from_secs(20),
-            factor: NonZeroU32::new(3).unwrap(),
-        })
-    }
+    const SLOW: Option<SlowStart> = Some(SlowStart {
+        lasting: Duration::from_secs(20),
+        factor: NonZeroU32::new(3).unwrap(),
+    });
 
-    fn stall() -> Option<Stall> {
-        Some(Stall {
-            every: Duration::from_secs(10),
-            lasting: Duration::from_secs(2),
-        })
-    }
+    const STALL: Option<Stall> = Some(Stall {
+        every: Duration::from_secs(10),
+        lasting: Duration::from_secs(2),
+    });
 
     #[test]
     fn engine_time_is_the_inverse_of_real_time() {
         for warp in [
             Warp::default(),
-            Warp::new(slow(), None),
-            Warp::new(None, stall()),
-            Warp::new(slow(), stall()),
+            Warp::new(SLOW, None),
+            Warp::new(None, STALL),
+            Warp::new(SLOW, STALL),
         ] {
             let mut last = Timestamp::ZERO;
             for step in 0..120_000_u64 {
@@ -215,13 +211,13 @@ mod tests {
     #[test]
     fn a_stall_holds_the_engine_and_a_cold_start_slows_it() {
         let at = |seconds: f64| Timestamp::from_seconds(seconds);
-        let warp = Warp::new(None, stall());
+        let warp = Warp::new(None, STALL);
         assert_eq!(warp.engine(at(10.0)), at(10.0));
         assert_eq!(warp.engine(at(11.5)), at(10.0));
         assert_eq!(warp.engine(at(12.0)), at(10.0));
         assert_eq!(warp.engine(at(13.0)), at(11.0));
         assert_eq!(warp.engine(at(21.0)), at(18.0));
-        let warp = Warp::new(slow(), None);
+        let warp = Warp::new(SLOW, None);
         assert_eq!(warp.engine(at(3.0)), at(1.0));
         assert_eq!(warp.real(at(1.0)), at(3.0));
         assert_eq!(warp.real(Timestamp::FAR_FUTURE), Timestamp::FAR_FUTURE);

@@ -51,7 +51,7 @@ impl EmulatorConfig {
             natural: None,
             api_key: None,
             grace: Duration::from_secs(30),
-            max_backlog: 8 * 1024 * 1024,
+            max_backlog: 4 * 1024 * 1024,
         }
     }
 }

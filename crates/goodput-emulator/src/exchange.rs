@@ -41,10 +41,8 @@ pub(crate) struct Progress {
     role: bool,
     /// Input tokens found in the cache; `None` until it is admitted.
     pub(crate) cached: Option<u32>,
-    pub(crate) admitted: Option<Timestamp>,
     pub(crate) first: Option<Timestamp>,
     pub(crate) last: Option<Timestamp>,
-    pub(crate) preemptions: u32,
 }
 
 /// What is told with a request beside its body.

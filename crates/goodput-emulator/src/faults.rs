@@ -405,19 +405,19 @@ mod tests {
         check("kv=0.3", |f| f.kv = Some(0.3));
         check("errors=5%", |f| f.errors = 0.05);
         check("reject=10%,503", |f| {
-            (f.reject, f.reject_status) = (0.1, 503)
+            (f.reject, f.reject_status) = (0.1, 503);
         });
         check("cut=3%", |f| f.cut = 0.03);
         check("error-event=2%", |f| f.error_event = 0.02);
         check("html", |f| f.html = 1.0);
         check("buffer=16kB", |f| f.buffer = Some(16_000));
         check("tokens-per-event=4", |f| {
-            f.tokens_per_event = NonZeroU32::new(4).unwrap()
+            f.tokens_per_event = NonZeroU32::new(4).unwrap();
         });
         check("role-chunk=early", |f| f.role_chunk = RoleChunk::Early);
         check("keepalive=1s", |f| f.keepalive = Some(seconds(1)));
         check("loading=500ms", |f| {
-            f.loading = Some(Duration::from_millis(500))
+            f.loading = Some(Duration::from_millis(500));
         });
         check("no-usage", |f| f.no_usage = true);
         check("no-done", |f| f.no_done = true);

@@ -3,6 +3,7 @@
 use std::{collections::HashMap, rc::Rc};
 
 use goodput_record::Timestamp;
+use goodput_sim::Counters;
 
 use crate::{
     clock::Clock,
@@ -12,8 +13,7 @@ use crate::{
     lateness::Lateness,
     metrics::Metrics,
     replicas::ReplicaEvents,
-    report::Counts,
-    wire,
+    report, wire,
 };
 
 /// All that is not an engine.
@@ -26,7 +26,7 @@ pub(crate) struct Floor {
     pub(crate) connections: Connections,
     pub(crate) metrics: Vec<Metrics>,
     pub(crate) lateness: Lateness,
-    pub(crate) counts: Counts,
+    pub(crate) counts: report::Counts,
     pub(crate) in_flight: u32,
     /// Whose each request in an engine is: connection and choice.
     owners: HashMap<u64, (usize, usize)>,
@@ -54,7 +54,7 @@ impl Floor {
             connections: Connections::default(),
             metrics: vec![Metrics::default(); replicas],
             lateness: Lateness::default(),
-            counts: Counts::default(),
+            counts: report::Counts::default(),
             in_flight: 0,
             owners: HashMap::new(),
             dirty: Vec::new(),
@@ -186,7 +186,9 @@ impl Floor {
             }
             next = next.min(connection.last_put.after(span));
         }
-        silent.into_iter().for_each(|slot| self.touch(slot));
+        for slot in silent {
+            self.touch(slot);
+        }
         next
     }
 
@@ -270,13 +272,7 @@ impl ReplicaEvents for Floor {
         }
     }
 
-    fn preempted(&mut self, _: usize, index: u64) {
-        let Some(&(slot, choice)) = self.owners.get(&index) else {
-            return;
-        };
-        let connection = self.connections.get(slot);
-        if let Some(exchange) = connection.and_then(|connection| connection.exchange.as_mut()) {
-            exchange.progress[choice].preemptions += 1;
-        }
+    fn stepped(&mut self, replica: usize, counters: &Counters) {
+        self.metrics[replica].stepped(counters);
     }
 }

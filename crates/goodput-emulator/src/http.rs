@@ -330,7 +330,7 @@ mod tests {
             };
             assert_eq!(status, expected);
         }
-        let long = [b"GET / HTTP/1.1\r\nx: ".as_slice(), &[b'a'; MAX_HEAD]].concat();
+        let long = [b"GET / HTTP/1.1\r\nx: ".as_slice(), &vec![b'a'; MAX_HEAD]].concat();
         assert!(matches!(
             read_request(&long),
             Reading::Bad { status: 431, .. }

@@ -1,6 +1,6 @@
 //! An emulated inference server: a socket, a clock and faults around the simulated engine.
 //!
-//! It speaks OpenAI's API as vLLM does, answers with varied words at the instants that the engine
+//! It speaks the API of `OpenAI` as vLLM does, answers with varied words at the instants that the engine
 //! of [`goodput_sim`] gives, and shows vLLM's metric names, so that every tool that works on a real
 //! replica can be tried on a laptop. It adds no performance model of its own.
 //!

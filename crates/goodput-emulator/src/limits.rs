@@ -1,6 +1,6 @@
 //! The limit on open files, which is a limit on connections.
 
-use std::io;
+use std::{io, net::TcpListener};
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
@@ -12,6 +12,13 @@ pub(crate) fn raise_open_files() {
         // Refused on systems whose hard limit is not the true one; connections then wait.
         let _ = setrlimit(Resource::Nofile, limit);
     }
+}
+
+/// Lets many clients connect at the same instant: the usual queue of 128 would drop the others'
+/// first packet, and they would come back a second later. The system's own limit is below this.
+pub(crate) fn deepen_backlog(listener: &TcpListener) {
+    // Refused at worst, and then the queue stays as it is.
+    let _ = rustix::net::listen(listener, 16_384);
 }
 
 /// Whether a connection could not be accepted for want of a descriptor.

@@ -22,7 +22,7 @@ pub(crate) struct Replicas {
 pub(crate) trait ReplicaEvents {
     fn admitted(&mut self, replica: usize, at: Timestamp, index: u64, cached_tokens: u32);
     fn tokens(&mut self, replica: usize, at: Timestamp, index: u64, count: u32);
-    fn preempted(&mut self, replica: usize, index: u64);
+    fn stepped(&mut self, replica: usize, counters: &Counters);
 }
 
 struct Told<'a, E> {
@@ -40,10 +40,6 @@ impl<E: ReplicaEvents> EngineEvents for Told<'_, E> {
     fn tokens(&mut self, at: Timestamp, index: u64, count: u32) {
         let at = self.warp.real(at);
         self.events.tokens(self.replica, at, index, count);
-    }
-
-    fn preempted(&mut self, _: Timestamp, index: u64) {
-        self.events.preempted(self.replica, index);
     }
 
     fn ended(&mut self, _: Timestamp, _: u64, _: goodput_record::Outcome) {}
@@ -90,14 +86,18 @@ impl Replicas {
         let to = self.warp.engine(now);
         for (replica, engine) in self.engines.iter_mut().enumerate() {
             let warp = self.warp;
-            engine.advance(
-                to,
-                &mut Told {
-                    replica,
-                    warp,
-                    events,
-                },
-            );
+            let next = engine.next_event();
+            if next.is_some_and(|at| at <= to) {
+                engine.advance(
+                    to,
+                    &mut Told {
+                        replica,
+                        warp,
+                        events,
+                    },
+                );
+                events.stepped(replica, engine.counters());
+            }
         }
     }
 

@@ -28,8 +28,10 @@ pub struct Counts {
     pub completed: u64,
     /// Requests whose client left before the end.
     pub cancelled: u64,
-    /// Requests that a fault refused, or ended in the middle.
+    /// Requests that a fault refused, failed or ended in the middle.
     pub struck: u64,
+    /// Of these, requests refused with 429 or 503.
+    pub rejected: u64,
     /// Requests that were answered with an error for a reason of their own.
     pub invalid: u64,
     /// Clients dropped because they did not read.

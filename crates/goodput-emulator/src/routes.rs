@@ -9,7 +9,7 @@ use crate::{
     exchange::{Exchange, Opening},
     faults::Strike,
     http::{Framing, Head, Method, ResponseHead},
-    metrics::{self, Replica},
+    metrics,
     server::Server,
     wire,
 };
@@ -76,7 +76,7 @@ impl Server {
             (_, path) if is_known(path) => Reply::detail(405, "Method Not Allowed"),
             _ => Reply::detail(404, "Not Found"),
         };
-        self.reply(slot, &head, reply);
+        self.reply(slot, &head, &reply);
     }
 
     /// Answers what is not HTTP, and closes.
@@ -92,7 +92,7 @@ impl Server {
             content_type: "text/plain; charset=utf-8",
             ..Reply::json(status, why.as_bytes().to_vec())
         };
-        self.reply(slot, &head, reply);
+        self.reply(slot, &head, &reply);
     }
 
     fn is_loading(&self, at: Timestamp) -> bool {
@@ -106,7 +106,7 @@ impl Server {
         key.is_none_or(|key| !guarded || head.bearer.as_deref() == Some(key))
     }
 
-    fn reply(&mut self, slot: usize, head: &Head, reply: Reply) {
+    fn reply(&mut self, slot: usize, head: &Head, reply: &Reply) {
         if let Some(connection) = self.floor.connections.get(slot) {
             let response = ResponseHead {
                 status: reply.status,
@@ -153,14 +153,8 @@ impl Server {
 
     fn metrics(&self) -> String {
         let samples = self.replicas.samples().zip(&self.floor.metrics);
-        let replicas: Vec<_> = samples
-            .map(|((sample, counters), metrics)| Replica {
-                sample,
-                counters,
-                metrics,
-            })
-            .collect();
-        metrics::exposition(&self.profile, &replicas)
+        let replicas = samples.map(|((sample, counters), metrics)| (sample, counters, metrics));
+        metrics::exposition(&self.profile, self.floor.counts.rejected, replicas)
     }
 
     fn tokenize(&self, body: &[u8]) -> Reply {
@@ -180,7 +174,7 @@ impl Server {
                 keep_alive: false,
                 ..head
             };
-            return self.reply(slot, &head, reply);
+            return self.reply(slot, &head, &reply);
         }
         let terms = Terms {
             model_id: &self.profile.model_id,
@@ -194,7 +188,7 @@ impl Server {
             Ok(ask) => self.serve(slot, head, ask, at),
             Err(error) => {
                 self.floor.counts.invalid += 1;
-                self.reply(slot, &head, Reply::error(&error));
+                self.reply(slot, &head, &Reply::error(&error));
             }
         }
     }
@@ -210,6 +204,7 @@ impl Server {
                 ..Reply::json(200, wire::HTML.as_bytes().to_vec())
             },
             Strike::Reject => {
+                self.floor.counts.rejected += 1;
                 let kind = match faults.reject_status {
                     429 => "TooManyRequestsError",
                     _ => "ServiceUnavailableError",
@@ -222,7 +217,7 @@ impl Server {
             }
         };
         self.floor.counts.struck += 1;
-        self.reply(slot, &head, struck);
+        self.reply(slot, &head, &struck);
     }
 
     fn submit(&mut self, slot: usize, head: Head, ask: Ask, strike: Strike, at: Timestamp) {
@@ -238,7 +233,7 @@ impl Server {
             if let Err(refusal) = self.replicas.submit(replica, at, request) {
                 (first_index..index).for_each(|index| self.replicas.cancel(replica, at, index));
                 self.floor.counts.invalid += 1;
-                return self.reply(slot, &head, Reply::error(&ApiError::refused(refusal)));
+                return self.reply(slot, &head, &Reply::error(&ApiError::refused(refusal)));
             }
         }
         let opening = Opening {

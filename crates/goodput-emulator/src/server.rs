@@ -52,7 +52,7 @@ pub fn serve(
     stop: &Stop,
 ) -> Result<EmulatorReport, EmulatorError> {
     limits::raise_open_files();
-    Server::new(config, listener, stop)?.run(stop)
+    Server::new(config, listener, stop.clone())?.run()
 }
 
 #[derive(Debug)]
@@ -73,6 +73,7 @@ pub(crate) struct Server {
     next_keep_alive: Timestamp,
     /// When the open streams are cut; set when a stop was asked for.
     deadline: Option<Timestamp>,
+    stop: Stop,
     scratch: Vec<u8>,
 }
 
@@ -80,7 +81,7 @@ impl Server {
     fn new(
         config: EmulatorConfig,
         listener: TcpListener,
-        stop: &Stop,
+        stop: Stop,
     ) -> Result<Self, EmulatorError> {
         let mut profile = config.profile;
         if let Some(left) = config.faults.kv {
@@ -93,6 +94,7 @@ impl Server {
         let context_limit = profile.context_limit.min(kv_tokens);
         let clock = Clock::start();
         let poll = Poll::new()?;
+        limits::deepen_backlog(&listener);
         listener.set_nonblocking(true)?;
         let mut listener = mio::net::TcpListener::from_std(listener);
         poll.registry()
@@ -125,15 +127,16 @@ impl Server {
             accept_again: Timestamp::FAR_FUTURE,
             next_keep_alive,
             deadline: None,
+            stop,
             scratch: vec![0; 64 * 1024],
         })
     }
 
-    fn run(mut self, stop: &Stop) -> Result<EmulatorReport, EmulatorError> {
+    fn run(mut self) -> Result<EmulatorReport, EmulatorError> {
         let mut events = Events::with_capacity(1024);
         loop {
             self.run_due();
-            if self.obey(stop) {
+            if self.obey() {
                 return Ok(EmulatorReport {
                     counts: self.floor.counts,
                     lateness: self.floor.lateness,
@@ -306,13 +309,14 @@ impl Server {
         }
     }
 
-    pub(crate) const fn is_draining(&self) -> bool {
-        self.deadline.is_some()
+    /// Whether new requests are refused: from the return of [`Stop::drain`] on.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.stop.wish() != Wish::Run
     }
 
     /// Does what is wished from outside; returns whether it is over.
-    fn obey(&mut self, stop: &Stop) -> bool {
-        match stop.wish() {
+    fn obey(&mut self) -> bool {
+        match self.stop.wish() {
             Wish::Run => return false,
             Wish::End => return true,
             Wish::Drain => {}

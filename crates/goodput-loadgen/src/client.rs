@@ -10,14 +10,16 @@ use std::{
 use bytes::Bytes;
 use goodput_record::SeriesTable;
 use http_body_util::Full;
+use tokio::task::AbortHandle;
 
 use crate::{
     clock::Clock,
-    connection::{Buffers, Connection},
+    connection::Connection,
     dial::Dialer,
     error::TargetError,
     exchange::Wire,
     http2::Http2,
+    inbox::Inbox,
     reach::{Reach, reach},
     target::{HttpVersion, Target},
     watch::Watch,
@@ -77,7 +79,9 @@ pub struct Client {
     pub(crate) headers: Vec<(String, String)>,
     /// Head of every HTTP/1.1 request, up to its own headers.
     head: String,
-    pub(crate) buffers: Buffers,
+    pub(crate) inbox: Rc<Inbox>,
+    parser: AbortHandle,
+    bytes_received: Cell<u64>,
     dialer: Dialer,
     idle: RefCell<Vec<Connection>>,
     pub(crate) http2: Http2,
@@ -97,8 +101,15 @@ impl fmt::Debug for Client {
     }
 }
 
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.parser.abort();
+    }
+}
+
 impl Client {
-    /// Makes a client and looks the host up. Nothing is sent yet.
+    /// Makes a client and looks the host up. Nothing is sent yet. Must run inside a
+    /// [`tokio::runtime::LocalRuntime`].
     ///
     /// `run`: the run's id, the first part of every `x-request-id`.
     pub async fn new(
@@ -109,13 +120,17 @@ impl Client {
         let headers = target.checked_headers()?;
         let dialer = Dialer::new(&target).await?;
         let head = head(&target, &headers);
+        let inbox = Rc::new(Inbox::default());
+        let parser = tokio::task::spawn_local(Rc::clone(&inbox).parse());
         Ok(Rc::new(Self {
             target,
             clock,
             run: run.into(),
             headers,
             head,
-            buffers: Buffers::default(),
+            inbox,
+            parser: parser.abort_handle(),
+            bytes_received: Cell::new(0),
             dialer,
             idle: RefCell::default(),
             http2: Http2::default(),
@@ -152,7 +167,10 @@ impl Client {
     /// What the connections have carried so far.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
-        self.traffic.get()
+        Traffic {
+            bytes_received: self.bytes_received.get(),
+            ..self.traffic.get()
+        }
     }
 
     /// The furthest of the host's addresses: load on a public one must be meant.
@@ -237,6 +255,11 @@ impl Client {
     /// Keeps a connection for the next request.
     pub(crate) fn park(&self, connection: Connection) {
         self.idle.borrow_mut().push(connection);
+    }
+
+    pub(crate) fn received(&self, bytes: usize) {
+        self.bytes_received
+            .set(self.bytes_received.get() + bytes as u64);
     }
 
     pub(crate) fn count(&self, change: impl FnOnce(&mut Traffic)) {

@@ -97,27 +97,38 @@ impl Connection {
         self.stream.flush().await
     }
 
-    /// Reads what is there, and says when.
+    /// Reads what is there, and says when; for the token path.
+    pub(crate) fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        clock: &Clock,
+        buffers: &Buffers,
+    ) -> Poll<io::Result<Received>> {
+        let mut buffer = buffers.take();
+        match self.poll_into(cx, &mut buffer) {
+            Poll::Ready(Ok(len)) => Poll::Ready(Ok(Received {
+                buffer,
+                len,
+                at: clock.now(),
+            })),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                buffers.free.borrow_mut().push(buffer);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// The same as a future, under time limits.
     pub(crate) async fn receive(
         &mut self,
         clock: &Clock,
         buffers: &Buffers,
         watch: &mut Watch,
     ) -> Result<Received, ReadFailure> {
-        poll_fn(|cx| {
-            let mut buffer = buffers.take();
-            match self.poll_into(cx, &mut buffer) {
-                Poll::Ready(Ok(len)) => Poll::Ready(Ok(Received {
-                    buffer,
-                    len,
-                    at: clock.now(),
-                })),
-                Poll::Ready(Err(error)) => Poll::Ready(Err(ReadFailure::Io(error))),
-                Poll::Pending => {
-                    buffers.free.borrow_mut().push(buffer);
-                    watch.poll(cx, clock).map(|()| Err(ReadFailure::Limit))
-                }
-            }
+        poll_fn(|cx| match self.poll_receive(cx, clock, buffers) {
+            Poll::Ready(read) => Poll::Ready(read.map_err(ReadFailure::Io)),
+            Poll::Pending => watch.poll(cx, clock).map(|()| Err(ReadFailure::Limit)),
         })
         .await
     }

@@ -1,18 +1,13 @@
 //! One request and its answer.
-//!
-//! The order on the token path is: read, stamp, let every other ready connection read and stamp,
-//! and only then parse. A stamp so waits for other reads (a microsecond each), never for parsing.
 
-use std::{io, rc::Rc};
+use std::{cell::RefCell, future::poll_fn, io, rc::Rc, task::Poll, time::Duration};
 
-use goodput_protocol::{
-    Channel, EndOfBody, ExchangeReader, ReplyReader, StreamEnd, StreamEvents, StreamOptions,
-};
-use goodput_record::{End, OpenRequest, Outcome, TimeoutPhase, Timestamp};
+use goodput_record::{End, OpenRequest, Outcome, TimeoutPhase};
 
 use crate::{
+    answering::Answering,
     client::Client,
-    connection::{Connection, ReadFailure},
+    connection::{Connection, Received},
     refusal::{advice, is_ours, no_connection},
     slip::Slip,
     target::HttpVersion,
@@ -41,41 +36,21 @@ enum Broken {
     Http2(hyper::Error),
 }
 
-/// Who reads the answer.
-#[derive(Debug)]
-enum Reading {
-    Http1(Box<ExchangeReader>),
-    Http2(Option<Box<ReplyReader>>),
-}
-
-/// Hears of token events: the open request, and the text where it is kept.
-struct Listener<'a> {
-    open: &'a mut OpenRequest<Slip>,
-    text: Option<&'a mut String>,
-}
-
-impl StreamEvents for Listener<'_> {
-    fn token_event(&mut self, at: Timestamp, tokens: u32, answer: bool) {
-        self.open.token_event(at, tokens, answer);
-    }
-
-    fn text(&mut self, channel: Channel, text: &str) {
-        if let (Channel::Answer, Some(kept)) = (channel, &mut self.text) {
-            kept.push_str(text);
-        }
-    }
+/// What waiting for bytes came to.
+enum Turn {
+    Read(Received),
+    Over,
+    Failed(io::Error),
+    Limit,
 }
 
 /// One request under way. Dropped early it ends as cancelled; in a panic, as failed.
+#[derive(Debug)]
 pub(crate) struct Exchange {
     client: Rc<Client>,
     slip: Rc<Slip>,
-    open: Option<OpenRequest<Slip>>,
-    reading: Reading,
-    text: Option<String>,
+    answering: Rc<RefCell<Answering>>,
     watch: Watch,
-    /// Whether any byte of an answer came.
-    answered: bool,
 }
 
 impl Exchange {
@@ -86,30 +61,21 @@ impl Exchange {
         open: OpenRequest<Slip>,
         keep_text: bool,
     ) -> Self {
-        let options = StreamOptions {
-            text: keep_text,
-            ..StreamOptions::default()
-        };
-        let reading = match client.target().http {
-            HttpVersion::Http1 => Reading::Http1(Box::new(ExchangeReader::new(options))),
-            HttpVersion::Http2 => Reading::Http2(None),
-        };
-        let now = client.clock().now();
-        slip.note.borrow_mut().begun = Some(now);
+        let answering = Answering::new(client.target().http, open, keep_text);
         Self {
-            watch: Watch::new(client.target().limits, now),
+            watch: Watch::new(client.target().limits, client.clock().now()),
             client,
             slip,
-            open: Some(open),
-            reading,
-            text: keep_text.then(String::new),
-            answered: false,
+            answering: Rc::new(RefCell::new(answering)),
         }
     }
 
     /// Sends the request, reads the answer and files the record. The text goes with it and is
     /// returned too, for the next step of a conversation.
     pub(crate) async fn run(mut self, wire: Wire) -> Option<String> {
+        let now = self.client.clock().now();
+        self.slip.note.borrow_mut().begun = Some(now);
+        self.watch = Watch::new(self.client.target().limits, now);
         let went = match self.client.target().http {
             HttpVersion::Http1 => self.http1(&wire).await,
             HttpVersion::Http2 => self.http2(wire).await,
@@ -134,16 +100,16 @@ impl Exchange {
             self.sending(connection.take_setup(), reused, request.len());
             match self.over(&mut connection, &request).await {
                 Ok(()) => {
-                    if let Reading::Http1(reader) = &self.reading
-                        && reader.is_reusable()
-                    {
+                    if self.answering.borrow().is_reusable() {
                         client.park(connection);
                     }
                     return Ok(());
                 }
                 // The server closed an idle connection just as the request set out: it has not
                 // seen it. Once more, on a fresh one; the record counts the attempts.
-                Err(Broken::Lost(_)) if reused && may_retry && !self.answered => {
+                Err(Broken::Lost(_))
+                    if reused && may_retry && !self.answering.borrow().is_answered() =>
+                {
                     may_retry = false;
                     client.count(|t| t.retries += 1);
                 }
@@ -153,7 +119,7 @@ impl Exchange {
     }
 
     /// Books a send that is about to happen.
-    fn sending(&mut self, setup: Option<std::time::Duration>, reused: bool, bytes: usize) {
+    fn sending(&mut self, setup: Option<Duration>, reused: bool, bytes: usize) {
         self.client.count(|t| {
             t.sends += 1;
             t.sends_reused += u64::from(reused);
@@ -161,7 +127,7 @@ impl Exchange {
         });
         self.slip.in_flight();
         let now = self.client.clock().now();
-        if let Some(open) = &mut self.open {
+        if let Some(open) = &mut self.answering.borrow_mut().open {
             if let Some(setup) = setup {
                 open.connected(setup);
             }
@@ -173,64 +139,65 @@ impl Exchange {
     /// Sends on `connection` and reads until the answer is over.
     async fn over(&mut self, connection: &mut Connection, request: &[u8]) -> Result<(), Broken> {
         let client = Rc::clone(&self.client);
-        let clock = client.clock();
-        let sent = self.watch.over(clock, connection.send(request)).await;
+        let sent = self
+            .watch
+            .over(client.clock(), connection.send(request))
+            .await;
         // A server may refuse and close before it has read all: its answer is worth reading.
         let unsent = match sent {
             None => return Err(Broken::Limit),
             Some(sent) => sent.err(),
         };
-        loop {
-            let received = match connection
-                .receive(clock, &client.buffers, &mut self.watch)
-                .await
-            {
-                Ok(received) => received,
-                Err(ReadFailure::Limit) if self.is_settled() => return Ok(()),
-                Err(ReadFailure::Limit) => return Err(Broken::Limit),
-                Err(ReadFailure::Io(error)) => return Err(Broken::Lost(unsent.unwrap_or(error))),
-            };
-            if received.bytes().is_empty() {
-                client.buffers.recycle(received);
-                let closed = || unsent.unwrap_or(io::ErrorKind::UnexpectedEof.into());
-                return if self.answered {
-                    Ok(())
-                } else {
-                    Err(Broken::Lost(closed()))
-                };
+        let failure = loop {
+            match self.turn(connection).await {
+                Turn::Read(received) if received.bytes().is_empty() => {
+                    client.inbox.buffers.recycle(received);
+                    break io::ErrorKind::UnexpectedEof.into();
+                }
+                Turn::Read(received) => {
+                    client.received(received.bytes().len());
+                    client.inbox.leave(&self.answering, received);
+                }
+                Turn::Over => return Ok(()),
+                Turn::Failed(error) => {
+                    client.inbox.drain();
+                    return Err(Broken::Lost(unsent.unwrap_or(error)));
+                }
+                Turn::Limit => {
+                    client.inbox.drain();
+                    let answering = self.answering.borrow();
+                    let done = answering.is_settled() || answering.is_over();
+                    return if done { Ok(()) } else { Err(Broken::Limit) };
+                }
             }
-            tokio::task::yield_now().await;
-            client.count(|t| t.bytes_received += received.bytes().len() as u64);
-            let over = self.take(received.at, received.bytes());
-            client.buffers.recycle(received);
-            if over {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Takes bytes off the connection. Whether the answer is over.
-    fn take(&mut self, at: Timestamp, bytes: &[u8]) -> bool {
-        let (Some(open), Reading::Http1(reader)) = (&mut self.open, &mut self.reading) else {
-            return true;
         };
-        open.first_byte(at);
-        self.answered = true;
-        let text = self.text.as_mut();
-        let over = reader.on_bytes(at, bytes, &mut Listener { open, text });
-        if reader.is_settled() {
-            self.watch.lingers(at);
-        } else if open.events() > 0 {
-            self.watch.flows(at);
+        // The server closed: a goodbye after a whole answer, or a cut. The answer's reader knows.
+        client.inbox.drain();
+        if self.answering.borrow().is_answered() {
+            Ok(())
+        } else {
+            Err(Broken::Lost(unsent.unwrap_or(failure)))
         }
-        over
     }
 
-    fn is_settled(&self) -> bool {
-        match &self.reading {
-            Reading::Http1(reader) => reader.is_settled(),
-            Reading::Http2(reader) => reader.as_ref().is_some_and(|r| r.is_settled()),
-        }
+    /// Waits until there are bytes, the answer is over, or a limit strikes.
+    async fn turn(&mut self, connection: &mut Connection) -> Turn {
+        let (client, answering, watch) = (&self.client, &self.answering, &mut self.watch);
+        poll_fn(|cx| {
+            if answering.borrow().is_over() {
+                return Poll::Ready(Turn::Over);
+            }
+            match connection.poll_receive(cx, client.clock(), &client.inbox.buffers) {
+                Poll::Ready(Ok(received)) => return Poll::Ready(Turn::Read(received)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Turn::Failed(error)),
+                Poll::Pending => {}
+            }
+            let mut answering = answering.borrow_mut();
+            answering.wake_at_end(cx.waker());
+            watch.follow(&answering);
+            watch.poll(cx, client.clock()).map(|()| Turn::Limit)
+        })
+        .await
     }
 
     async fn http2(&mut self, wire: Wire) -> Result<(), Broken> {
@@ -247,95 +214,49 @@ impl Exchange {
         let request = client.http2_request(wire);
         let answer = self.watch.over(clock, place.send(request)).await;
         let answer = answer.ok_or(Broken::Limit)?.map_err(Broken::Http2)?;
-        let now = clock.now();
-        if let Some(open) = &mut self.open {
-            open.first_byte(now);
-        }
-        let options = StreamOptions {
-            text: self.text.is_some(),
-            ..StreamOptions::default()
-        };
-        let reader = ReplyReader::new(
-            crate::http2::head(answer.headers(), answer.status()),
-            options,
-        );
-        self.reading = Reading::Http2(Some(Box::new(reader)));
+        let head = crate::http2::head(answer.headers(), answer.status());
+        self.answering.borrow_mut().take_head(clock.now(), head);
         let mut body = answer.into_body();
         loop {
-            let frame = self
-                .watch
-                .over(clock, http_body_util::BodyExt::frame(&mut body))
-                .await;
+            self.watch.follow(&self.answering.borrow());
+            let frame = http_body_util::BodyExt::frame(&mut body);
+            let frame = self.watch.over(clock, frame).await;
             let at = clock.now();
             let frame = match frame {
-                None if self.is_settled() => return Ok(()),
+                None if self.answering.borrow().is_settled() => return Ok(()),
                 None => return Err(Broken::Limit),
                 Some(None) => return Ok(()),
                 Some(Some(frame)) => frame.map_err(Broken::Http2)?,
             };
             if let Ok(data) = frame.into_data() {
-                client.count(|t| t.bytes_received += data.len() as u64);
-                self.take_body(at, &data);
-            }
-        }
-    }
-
-    fn take_body(&mut self, at: Timestamp, bytes: &[u8]) {
-        let (Some(open), Reading::Http2(Some(reader))) = (&mut self.open, &mut self.reading) else {
-            return;
-        };
-        let text = self.text.as_mut();
-        reader.on_body(at, bytes, &mut Listener { open, text });
-        if reader.is_settled() {
-            self.watch.lingers(at);
-        } else if open.events() > 0 {
-            self.watch.flows(at);
-        }
-    }
-
-    /// What the answer came to, as far as its bytes tell.
-    fn seen(&mut self, open: &mut OpenRequest<Slip>, broken: bool) -> (StreamEnd, Option<u16>) {
-        let text = self.text.as_mut();
-        let mut listener = Listener { open, text };
-        match &mut self.reading {
-            Reading::Http1(reader) => {
-                let status = reader.head().map(|head| head.status);
-                (reader.finish(&mut listener), status)
-            }
-            Reading::Http2(Some(reader)) => {
-                let body = if broken {
-                    EndOfBody::Cut
-                } else {
-                    EndOfBody::Clean
-                };
-                let status = Some(reader.head().status);
-                (reader.finish(body, &mut listener), status)
-            }
-            Reading::Http2(None) => {
-                let why = "the connection closed before a response came";
-                (StreamEnd::failed(Outcome::Failed, why), None)
+                client.received(data.len());
+                self.answering.borrow_mut().take_body(at, &data);
             }
         }
     }
 
     /// Files the record.
-    fn file(mut self, went: Result<(), Broken>) -> Option<String> {
-        let mut open = self.open.take()?;
-        let (seen, status) = self.seen(&mut open, went.is_err());
+    fn file(self, went: Result<(), Broken>) -> Option<String> {
+        let mut answering = self.answering.borrow_mut();
+        let (open, seen, status) = answering.close(went.is_err())?;
         let mut end = seen.to_end(status, 1);
         end.streamed |= self.client.target().stream && end.outcome != Outcome::Ok;
-        let error = match went {
+        let mut error = match went {
             Ok(()) => seen.error.map(|said| advised(status, said)),
             Err(broken) => Some(self.explain(broken, &mut end, seen.error, status)),
         };
-        let now = self.client.clock().now();
-        let text = self.text.take();
+        if answering.has_panicked() {
+            end.outcome = Outcome::Failed;
+            error = Some(PANICKED.to_owned());
+        }
+        let text = answering.text.take();
+        drop(answering);
         {
             let mut note = self.slip.note.borrow_mut();
             note.text.clone_from(&text);
             note.error = error;
         }
-        open.end(now, end);
+        open.end(self.client.clock().now(), end);
         text
     }
 
@@ -374,24 +295,32 @@ impl Exchange {
     }
 }
 
+/// What a record says that fell to a bug of ours.
+const PANICKED: &str = "goodput itself failed (a panic); please report it";
+
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let Some(mut open) = self.open.take() else {
-            return;
-        };
         if std::thread::panicking() {
-            self.slip.note.borrow_mut().error = Some("goodput itself failed (a panic)".to_owned());
+            let open = self.answering.borrow_mut().open.take();
+            if open.is_some() {
+                self.slip.note.borrow_mut().error = Some(PANICKED.to_owned());
+            }
             // Dropping it files a failure.
             return;
         }
-        let (seen, status) = self.seen(&mut open, true);
+        let mut answering = self.answering.borrow_mut();
+        let Some((open, seen, status)) = answering.close(true) else {
+            return;
+        };
         let end = End {
             outcome: Outcome::Cancelled,
             ..seen.to_end(status, 1)
         };
+        let text = answering.text.take();
+        drop(answering);
         {
             let mut note = self.slip.note.borrow_mut();
-            note.text = self.text.take();
+            note.text = text;
             note.error = Some("cancelled by goodput: the load point was over".to_owned());
         }
         open.end(self.client.clock().now(), end);

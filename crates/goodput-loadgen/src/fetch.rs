@@ -129,14 +129,17 @@ impl Client {
         let mut reader = ResponseReader::new();
         let mut body = Vec::new();
         loop {
-            let received = match connection.receive(self.clock(), &self.buffers, watch).await {
+            let received = match connection
+                .receive(self.clock(), &self.inbox.buffers, watch)
+                .await
+            {
                 Ok(received) => received,
                 Err(ReadFailure::Limit) => return Err(FetchError::Late(LIMIT)),
                 Err(ReadFailure::Io(error)) => return Err(FetchError::Lost(error)),
             };
             let closed = received.bytes().is_empty();
             let read = take(&mut reader, received.bytes(), &mut body);
-            self.buffers.recycle(received);
+            self.inbox.buffers.recycle(received);
             read?;
             let whole = if closed {
                 reader.on_close() == EndOfBody::Clean

@@ -1,4 +1,5 @@
 //! (being built)
+mod answering;
 mod client;
 mod clock;
 mod connection;
@@ -10,7 +11,9 @@ mod error;
 mod exchange;
 mod fetch;
 mod http2;
+mod inbox;
 mod plan;
+mod prompt;
 mod reach;
 mod refusal;
 mod report;
@@ -34,6 +37,10 @@ pub use descriptors::{RESERVE, make_room, sockets_possible};
 pub use error::{LoadError, TargetError};
 pub use fetch::{FetchError, Reply};
 pub use plan::{PointPlan, Settle, Window};
+pub use prompt::{
+    CalibrationError, CalibrationPrompt, Corpus, CorpusError, CountedBy, Fit, PromptWriter,
+    WrittenMessage, calibration_prompts,
+};
 pub use reach::{Reach, reach};
 pub use report::{Invalid, PointReport};
 pub use run::{Compose, Observer, run_point};

@@ -10,7 +10,7 @@ use std::{
 use goodput_record::{TimeoutPhase, Timestamp};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::{clock::Clock, target::Limits};
+use crate::{answering::Answering, clock::Clock, target::Limits};
 
 /// How long the end of the framing is awaited behind the end mark.
 const LINGER: Duration = Duration::from_millis(250);
@@ -44,16 +44,18 @@ impl Watch {
         self.phase_ends = ends(now, self.limits.first_token);
     }
 
-    /// Something was read, and there has been a token.
-    pub(crate) fn flows(&mut self, now: Timestamp) {
-        self.phase = TimeoutPhase::Idle;
-        self.phase_ends = ends(now, self.limits.idle);
-    }
-
-    /// The end mark came; what is left is the end of the framing, so that the connection can be
-    /// used again. It is worth a moment, no more.
-    pub(crate) fn lingers(&mut self, now: Timestamp) {
-        self.phase_ends = now.after(LINGER);
+    /// Looks at how far the answer is: with a token, gaps count; behind the end mark only the end
+    /// of the framing is awaited, so that the connection can be used again. That is worth a moment,
+    /// no more.
+    pub(crate) fn follow(&mut self, answering: &Answering) {
+        if answering.is_settled() {
+            self.phase_ends = answering.latest().after(LINGER);
+        } else if self.limits.idle.is_some() && answering.flows() {
+            self.phase = TimeoutPhase::Idle;
+            self.phase_ends = ends(answering.latest(), self.limits.idle);
+        } else if self.phase == TimeoutPhase::FirstToken && answering.flows() {
+            self.phase_ends = Timestamp::FAR_FUTURE;
+        }
     }
 
     /// The limit that strikes first, and when.

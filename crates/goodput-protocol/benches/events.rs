@@ -10,69 +10,59 @@ use std::{hint::black_box, time::Duration};
 use goodput_protocol::{ExchangeReader, StreamEvents, StreamOptions};
 use goodput_record::Timestamp;
 
+/// Token events of one stream, and how often it is read. Several hundred milliseconds in all: the
+/// system's count of CPU time may lag by one tick of its clock.
+const EVENTS: usize = 20_000;
+const ROUNDS: usize = 40;
+
+const HEAD: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+
 #[derive(Default)]
 struct Count {
-    events: u64,
-    tokens: u64,
+    events: usize,
 }
 
 impl StreamEvents for Count {
     fn token_event(&mut self, at: Timestamp, tokens: u32, answer: bool) {
         self.events += 1;
-        self.tokens += u64::from(tokens);
-        black_box((at, answer));
+        black_box((at, tokens, answer));
     }
 }
 
-/// Streams of the shapes that engines send, `events` token events each.
-fn streams(events: usize) -> Vec<(&'static str, Vec<u8>, usize)> {
-    let vllm = |usage: bool| {
-        let chunk = move |i: usize| {
-            let usage = if usage {
-                format!(
-                    ",\"usage\":{{\"prompt_tokens\":24,\"total_tokens\":{},\"completion_tokens\":{},\"completion_tokens_details\":null}}",
-                    25 + i,
-                    i + 1
-                )
-            } else {
-                String::new()
-            };
-            format!(
-                "data: {{\"id\":\"chatcmpl-be991ece765fa762\",\"object\":\"chat.completion.chunk\",\"created\":1795999414,\"model\":\"tiny-llama\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\" word\"}},\"logprobs\":null,\"finish_reason\":null,\"token_ids\":null}}]{usage}}}\n\n"
-            )
-        };
-        framed((0..events).map(chunk))
-    };
-    let llama = framed((0..events).map(|_| {
-        "data: {\"choices\":[{\"finish_reason\":null,\"index\":0,\"delta\":{\"content\":\" \\\"one\\n\"}}],\"created\":1795998557,\"id\":\"chatcmpl-AiYjrROuwa6OaQ0kfdgOMfdptr36ENuh\",\"model\":\"gemma-3-270m\",\"system_fingerprint\":\"b0-unknown\",\"object\":\"chat.completion.chunk\"}\n\n".to_owned()
-    }));
-    vec![
-        ("vLLM chat, one event a read", vllm(false), 1),
-        ("vLLM chat, 16 KiB a read", vllm(false), 16 << 10),
-        (
-            "vLLM chat with running usage, 16 KiB a read",
-            vllm(true),
-            16 << 10,
-        ),
-        (
-            "llama.cpp chat with escapes, 16 KiB a read",
-            llama.clone(),
-            16 << 10,
-        ),
-        ("llama.cpp chat with escapes, 100 bytes a read", llama, 100),
-    ]
+fn vllm(_: usize) -> String {
+    r#"{"id":"chatcmpl-be991ece765fa762","object":"chat.completion.chunk","created":1795999414,"model":"tiny-llama","choices":[{"index":0,"delta":{"content":" word"},"logprobs":null,"finish_reason":null,"token_ids":null}]}"#.to_owned()
 }
 
-/// A chunked response, one HTTP chunk per event.
-fn framed(events: impl Iterator<Item = String>) -> Vec<u8> {
-    let mut out =
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-            .to_vec();
-    for event in events.chain(["data: [DONE]\n\n".to_owned()]) {
-        out.extend_from_slice(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes());
-    }
-    out.extend_from_slice(b"0\r\n\r\n");
-    out
+fn vllm_with_usage(i: usize) -> String {
+    let (total, output) = (25 + i, 1 + i);
+    let mut chunk = vllm(i);
+    chunk.truncate(chunk.len() - 1);
+    chunk
+        + &format!(
+            r#","usage":{{"prompt_tokens":24,"total_tokens":{total},"completion_tokens":{output},"completion_tokens_details":null}}}}"#
+        )
+}
+
+fn llama_cpp(_: usize) -> String {
+    r#"{"choices":[{"finish_reason":null,"index":0,"delta":{"content":" \"one\n"}}],"created":1795998557,"id":"chatcmpl-AiYjrROuwa6OaQ0kfdgOMfdptr36ENuh","model":"gemma-3-270m","system_fingerprint":"b0-unknown","object":"chat.completion.chunk"}"#.to_owned()
+}
+
+/// A shape for the full parser: two pieces of tool calls in one delta.
+fn odd(_: usize) -> String {
+    r#"{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"a"}},{"index":1,"function":{"arguments":"b"}}]},"finish_reason":null}]}"#.to_owned()
+}
+
+/// A response of one HTTP chunk per event, as reads of one event each.
+fn reads(chunk: fn(usize) -> String) -> Vec<Vec<u8>> {
+    let events = (0..EVENTS).map(chunk).chain(["[DONE]".to_owned()]);
+    let framed = events.map(|data| {
+        let event = format!("data: {data}\n\n");
+        format!("{:x}\r\n{event}\r\n", event.len())
+    });
+    let ends = ["0\r\n\r\n".to_owned()];
+    let all = [HEAD.to_owned()].into_iter().chain(framed).chain(ends);
+    all.map(String::into_bytes).collect()
 }
 
 /// CPU time of this thread so far, where the system tells.
@@ -83,36 +73,43 @@ fn cpu_time() -> Option<Duration> {
     Some(Duration::from_nanos(nanos))
 }
 
-fn main() {
-    const EVENTS: usize = 20_000;
-    for (name, bytes, piece) in streams(EVENTS) {
-        let pieces: Vec<&[u8]> = if piece == 1 {
-            bytes.chunks(bytes.len() / EVENTS).collect()
-        } else {
-            bytes.chunks(piece).collect()
-        };
-        let mut reader = ExchangeReader::new(StreamOptions::default());
-        let mut best = f64::INFINITY;
-        for _ in 0..15 {
-            let mut count = Count::default();
-            reader.reset();
-            let before = cpu_time();
-            for piece in &pieces {
-                reader.on_bytes(Timestamp::ZERO, black_box(piece), &mut count);
-            }
-            let end = reader.finish(&mut count);
-            let spent = before.zip(cpu_time()).map(|(before, after)| after - before);
-            assert_eq!(
-                (count.events, end.token_events as usize),
-                (EVENTS as u64, EVENTS)
-            );
-            if let Some(spent) = spent {
-                best = best.min(spent.as_secs_f64());
-            }
+fn measure(name: &str, reads: &[&[u8]]) {
+    let mut reader = ExchangeReader::new(StreamOptions::default());
+    let before = cpu_time();
+    for _ in 0..ROUNDS {
+        let mut count = Count::default();
+        reader.reset();
+        for read in reads {
+            reader.on_bytes(Timestamp::ZERO, black_box(read), &mut count);
         }
-        println!(
-            "{name}: {:.2} M events per CPU second",
-            EVENTS as f64 / best / 1e6
-        );
+        let end = reader.finish(&mut count);
+        assert!(count.events == EVENTS && end.done_seen);
+    }
+    let Some(spent) = before.zip(cpu_time()).map(|(before, after)| after - before) else {
+        println!("{name}: this system does not tell CPU time");
+        return;
+    };
+    let events = (EVENTS * ROUNDS) as f64;
+    println!(
+        "{name}: {:.2} M events per CPU second",
+        events / spent.as_secs_f64() / 1e6
+    );
+}
+
+fn main() {
+    type Shape = (&'static str, fn(usize) -> String);
+    let shapes: [Shape; 4] = [
+        ("vLLM chat", vllm),
+        ("vLLM chat with running usage", vllm_with_usage),
+        ("llama.cpp chat with escapes", llama_cpp),
+        ("full parser", odd),
+    ];
+    for (name, chunk) in shapes {
+        let reads = reads(chunk);
+        let single: Vec<&[u8]> = reads.iter().map(Vec::as_slice).collect();
+        measure(&format!("{name}, one event a read"), &single);
+        let all = reads.concat();
+        let large: Vec<&[u8]> = all.chunks(16 << 10).collect();
+        measure(&format!("{name}, 16 KiB a read"), &large);
     }
 }

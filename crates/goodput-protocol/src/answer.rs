@@ -3,16 +3,15 @@
 use goodput_record::{FinishReason, Outcome, Timestamp, TokenCount};
 
 use crate::{
-    chunk::{self, Choice, Chunk, Finish, Text, Usage},
+    chunk::{self, Choice, Chunk, Finish, Text},
     end::StreamEnd,
     measure::{Flow, Measure},
     sse::Event,
     stream::{Channel, EndOfBody, StreamEvents, StreamOptions},
+    tally::{Tally, slot},
     timings::EngineTimings,
 };
 
-/// More choices than this are not told apart.
-const MAX_CHOICES: usize = 1024;
 /// How much of a bad event its message shows.
 const EXCERPT_BYTES: usize = 160;
 
@@ -20,11 +19,6 @@ const EXCERPT_BYTES: usize = 160;
 #[derive(Clone, Copy, Debug, Default)]
 struct ChoiceState {
     flows: [Flow; Channel::COUNT],
-    usage: Usage,
-    /// The running usage at the last token event.
-    told: u32,
-    /// A token event came without a running usage: gaps can no longer be told apart.
-    untold: bool,
     seen: bool,
     finished: bool,
 }
@@ -33,12 +27,13 @@ struct ChoiceState {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
     choices: Vec<ChoiceState>,
-    /// Usage over all choices, from a chunk without any.
-    total: Option<Usage>,
+    tally: Tally,
     events: u32,
     chunks: u32,
     token_events: u32,
+    /// `[DONE]` came.
     done: bool,
+    /// The body ended inside a chunk.
     fragment: bool,
     finish: Option<FinishReason>,
     server_error: Option<String>,
@@ -46,20 +41,23 @@ pub(crate) struct Answer {
     measure: Measure,
     model: Option<String>,
     timings: Option<EngineTimings>,
+    /// For text with escapes undone.
     scratch: Vec<u8>,
 }
 
 impl Answer {
+    /// Forgets everything but its memory.
     pub(crate) fn reset(&mut self) {
-        let (mut choices, mut scratch) = (
+        let (mut choices, mut tally) = (
             std::mem::take(&mut self.choices),
-            std::mem::take(&mut self.scratch),
+            std::mem::take(&mut self.tally),
         );
         choices.clear();
-        scratch.clear();
+        tally.reset();
         *self = Self {
             choices,
-            scratch,
+            tally,
+            scratch: std::mem::take(&mut self.scratch),
             ..Self::default()
         };
     }
@@ -135,58 +133,15 @@ impl Answer {
             token |= seen.token;
             answer |= seen.answer;
         }
-        let tokens = self.on_usage(chunk, token);
+        let tokens = self.tally.add(chunk, token);
         if token {
             self.token_events = self.token_events.saturating_add(1);
             out.token_event(at, tokens, answer);
         }
     }
 
-    /// Books the chunk's usage. The tokens its token event carries, where a running usage tells;
-    /// otherwise 0.
-    fn on_usage(&mut self, chunk: &Chunk<'_>, token: bool) -> u32 {
-        let Some(choice) = &chunk.choice else {
-            if let Some(usage) = chunk.usage {
-                self.total = Some(usage.over(self.total.unwrap_or_default()));
-            }
-            return 0;
-        };
-        if !chunk.more_choices.is_empty() {
-            // Several choices in one chunk share its usage: it is a total.
-            if let Some(usage) = chunk.usage {
-                self.total = Some(usage.over(self.total.unwrap_or_default()));
-            }
-            for choice in chunk.choices() {
-                self.state(choice.index).untold |= token;
-            }
-            return 0;
-        }
-        let state = self.state(choice.index);
-        let Some(usage) = chunk.usage else {
-            state.untold |= token;
-            return 0;
-        };
-        state.usage = usage.over(state.usage);
-        let mut tokens = 0;
-        if token {
-            let running = usage.output.unwrap_or_default();
-            if !state.untold {
-                tokens = running.saturating_sub(state.told);
-            }
-            state.told = running;
-        }
-        self.total = None;
-        tokens
-    }
-
     fn state(&mut self, index: u32) -> &mut ChoiceState {
-        let index = usize::try_from(index)
-            .unwrap_or(MAX_CHOICES)
-            .min(MAX_CHOICES - 1);
-        if index >= self.choices.len() {
-            self.choices.resize(index + 1, ChoiceState::default());
-        }
-        &mut self.choices[index]
+        slot(&mut self.choices, index)
     }
 
     fn on_choice(
@@ -250,7 +205,11 @@ impl Answer {
         for choice in whole.choices() {
             self.on_choice(choice, options.text, out);
         }
-        self.total = whole.usage;
+        let total = Chunk {
+            usage: whole.usage,
+            ..Chunk::default()
+        };
+        self.tally.add(&total, false);
         self.server_error.clone_from(&whole.error);
         self.model.clone_from(&whole.model);
         self.timings = whole.timings;
@@ -317,16 +276,14 @@ impl Answer {
         }
     }
 
-    /// The choices that came.
-    fn seen(&self) -> impl Iterator<Item = &ChoiceState> {
-        self.choices.iter().filter(|choice| choice.seen)
-    }
-
     fn outcome(&self, end: EndOfBody) -> Outcome {
         let finished = self.done
             || (end == EndOfBody::Clean
                 && self.finish.is_some()
-                && self.seen().all(|choice| choice.finished));
+                && self
+                    .choices
+                    .iter()
+                    .all(|choice| choice.finished || !choice.seen));
         if self.server_error.is_some() {
             Outcome::ErrorEvent
         } else if self.bad_chunk.is_some() {
@@ -344,45 +301,14 @@ impl Answer {
         }
     }
 
-    /// The usage over all choices, by the rule of [`StreamOptions::prompts`].
-    fn usage(&self, options: &StreamOptions) -> Usage {
-        if let Some(total) = self.total {
-            return total;
-        }
-        let prompts = usize::from(options.prompts.max(1));
-        let per_prompt = u32::try_from((self.seen().count() / prompts).max(1)).unwrap_or(1);
-        let sum = |of: fn(&Usage) -> Option<u32>| {
-            let told = self.choices.iter().filter_map(|choice| of(&choice.usage));
-            told.reduce(u32::saturating_add)
-        };
-        let greatest = |of: fn(&Usage) -> Option<u32>| {
-            self.choices
-                .iter()
-                .filter_map(|choice| of(&choice.usage))
-                .max()
-        };
-        let input = |of: fn(&Usage) -> Option<u32>| {
-            if prompts > 1 {
-                sum(of).map(|sum| sum / per_prompt)
-            } else {
-                greatest(of)
-            }
-        };
-        Usage {
-            output: sum(|usage| usage.output),
-            reasoning: sum(|usage| usage.reasoning),
-            input: input(|usage| usage.input),
-            cached: input(|usage| usage.cached),
-        }
-    }
-
     fn build(
         &mut self,
         outcome: Outcome,
         error: Option<String>,
         options: &StreamOptions,
     ) -> StreamEnd {
-        let usage = self.usage(options);
+        let choices = self.choices.iter().filter(|choice| choice.seen).count();
+        let usage = self.tally.sum(choices, options.prompts);
         let output_tokens = match usage.output {
             Some(told) if told >= self.token_events => Some(TokenCount::Usage(told)),
             None if self.token_events == 0 => None,
@@ -398,7 +324,7 @@ impl Answer {
             characters: self.measure.characters,
             words: self.measure.words,
             replaced_characters: self.measure.replaced,
-            choices: u16::try_from(self.seen().count().max(1)).unwrap_or(u16::MAX),
+            choices: u16::try_from(choices.max(1)).unwrap_or(u16::MAX),
             streamed: true,
             done_seen: self.done,
             events: self.events,

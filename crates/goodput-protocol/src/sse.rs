@@ -189,3 +189,104 @@ impl EventReader {
         self.data.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The events of a body, each with whether it was flushed.
+    fn events(pieces: &[&str]) -> Vec<(String, bool)> {
+        let mut reader = EventReader::new(1 << 10);
+        let mut events = Vec::new();
+        let mut keep = |event: Event<'_>| {
+            events.push((
+                String::from_utf8(event.data.to_vec()).unwrap(),
+                event.flushed,
+            ));
+        };
+        for piece in pieces {
+            reader.on_bytes(piece.as_bytes(), &mut keep).unwrap();
+        }
+        reader.finish(&mut keep);
+        events
+    }
+
+    #[track_caller]
+    fn check(pieces: &[&str], expected: &[(&str, bool)]) {
+        let seen = events(pieces);
+        let seen: Vec<(&str, bool)> = seen.iter().map(|(d, f)| (d.as_str(), *f)).collect();
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn data_lines_of_one_event_are_joined_by_lf() {
+        check(&["data: a\ndata\ndata:b\n\n"], &[("a\n\nb", false)]);
+        check(
+            &["data: a\r\ndata: b\r\n\r\ndata: c\r\r"],
+            &[("a\nb", false), ("c", false)],
+        );
+    }
+
+    #[test]
+    fn a_cr_at_the_end_of_a_read_may_be_half_a_line_end() {
+        check(
+            &["data: a\r", "\ndata: b\r", "\n\r", "\n"],
+            &[("a\nb", false)],
+        );
+        check(&["data: a\r", "data: b\r", "\r"], &[("a\nb", false)]);
+        check(&["data: a\r", "", "\ndata: b\n\n"], &[("a\nb", false)]);
+    }
+
+    #[test]
+    fn one_leading_space_is_dropped_and_no_more() {
+        check(
+            &["\ndata:  a\n\ndata:b\n\ndata:\tc\n\n"],
+            &[(" a", false), ("b", false), ("\tc", false)],
+        );
+    }
+
+    #[test]
+    fn other_fields_comments_and_empty_blocks_make_no_event() {
+        check(
+            &["id: 7\n\nretry: 1\n\n: data: x\n\n\n\nxdata: y\n\ndatax: z\n\n"],
+            &[],
+        );
+        check(&[": a\ndata: b\n: c\nid: 1\n\n\n"], &[("b", false)]);
+    }
+
+    #[test]
+    fn what_is_pending_at_the_end_is_flushed() {
+        check(&["data: a\n"], &[("a", true)]);
+        check(
+            &["data: a\n\ndata: [DO", "NE]"],
+            &[("a", false), ("[DONE]", true)],
+        );
+        check(&["data: a\n\nid: 3"], &[("a", false)]);
+    }
+
+    #[test]
+    fn the_cap_holds_for_lines_and_for_joined_data() {
+        let mut reader = EventReader::new(100);
+        let long = "x".repeat(101);
+        assert_eq!(reader.on_bytes(long.as_bytes(), |_| ()), Err(TooLong));
+        let mut reader = EventReader::new(100);
+        let lines = "data: 0123456789\n".repeat(11);
+        assert_eq!(reader.on_bytes(lines.as_bytes(), |_| ()), Err(TooLong));
+        let mut reader = EventReader::new(100);
+        let comment = ":".repeat(99) + "\n";
+        for _ in 0..9 {
+            assert_eq!(reader.on_bytes(comment.as_bytes(), |_| ()), Ok(()));
+        }
+    }
+
+    #[test]
+    fn only_its_own_event_is_named_error() {
+        let mut reader = EventReader::new(100);
+        let mut named = Vec::new();
+        let body = "\nevent: error\ndata: a\n\ndata: b\n\nevent: error\n\ndata: c\n\n";
+        reader
+            .on_bytes(body.as_bytes(), |event| named.push(event.named_error))
+            .unwrap();
+        assert_eq!(named, [true, false, false]);
+    }
+}

@@ -49,6 +49,9 @@ const ODD: &[&str] = &[
     r#"{"choices":[]"#,
     r#"{"choices":[]}}"#,
     r#"{"object":"error","message":"gone"}"#,
+    r#"{"choices":[{"index":01}]}"#,
+    r#"{"choices":[{"message":3}]}"#,
+    r#"{"choices":[],"usage":{"reasoning_tokens":4,"prompt_cache_hit_tokens":5}}"#,
 ];
 
 #[test]
@@ -97,7 +100,9 @@ fn the_full_parser_reads_odd_chunks() {
         parse(ODD[12].as_bytes()).unwrap().error.as_deref(),
         Some("gone")
     );
-    for broken in &ODD[7..12] {
+    let usage = parse(ODD[15].as_bytes()).unwrap().usage.unwrap();
+    assert_eq!((usage.reasoning, usage.cached), (Some(4), Some(5)));
+    for broken in ODD[7..12].iter().chain(&ODD[13..15]) {
         assert!(parse(broken.as_bytes()).is_err(), "{broken}");
     }
 }

@@ -124,6 +124,12 @@ fn interim_heads_are_passed_over() {
 }
 
 #[test]
+fn a_switch_of_protocols_is_a_final_answer() {
+    let seen = whole("HTTP/1.1 101 Switching Protocols\r\n\r\n");
+    assert_eq!((seen.head.unwrap().status, seen.reusable), (101, false));
+}
+
+#[test]
 fn keep_alive_follows_version_and_header() {
     let reusable = |first: &str, headers: &str| {
         whole(&format!(

@@ -48,6 +48,14 @@ fn llama_cpp_has_no_kv_gauge_and_no_preemption_counter() {
         requests_ended: None,
     };
     assert_eq!(sample(LLAMA), expected);
+    // Its prompt tokens leave the cached ones out.
+    let warm = "llamacpp:prompt_tokens_total 29\nllamacpp:prompt_tokens_cached_total 24\n";
+    assert_eq!(
+        (sample(warm).prefix_queries, sample(warm).prefix_hits),
+        (Some(53), Some(24))
+    );
+    let old = sample("llamacpp:prompt_tokens_total 29\nllamacpp:kv_cache_usage_ratio 0.25\n");
+    assert_eq!((old.prefix_queries, old.kv_used), (None, Some(0.25)));
 }
 
 #[test]
@@ -158,7 +166,7 @@ fn page(
         queue,
         step_tokens,
     };
-    write_vllm_metrics(&mut out, &metrics);
+    write_vllm_metrics(&mut out, &[metrics]);
     out
 }
 

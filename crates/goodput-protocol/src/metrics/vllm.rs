@@ -124,156 +124,174 @@ pub struct VllmMetrics<'a> {
     pub step_tokens: &'a MetricHistogram,
 }
 
-/// Appends an exposition with vLLM's names and types to `out`.
-pub fn write_vllm_metrics(out: &mut String, metrics: &VllmMetrics<'_>) {
+/// Appends an exposition with vLLM's names and types to `out`: every family once, with the series of
+/// each engine, which are numbered in order.
+pub fn write_vllm_metrics(out: &mut String, engines: &[VllmMetrics<'_>]) {
     // Writing to a string cannot fail.
-    let _ = Page::new(out, metrics.model_name).write(metrics);
+    let _ = Page::new(out, engines).write();
 }
 
-struct Page<'a> {
+struct Page<'a, 'm> {
     out: &'a mut String,
-    /// The labels of every series.
-    labels: String,
+    /// Each engine and the labels of all its series.
+    engines: Vec<(String, &'a VllmMetrics<'m>)>,
 }
 
-impl<'a> Page<'a> {
-    fn new(out: &'a mut String, model_name: &str) -> Self {
-        let model = model_name.replace('\\', "\\\\").replace('"', "\\\"");
-        let model = model.replace('\n', "\\n");
+impl<'a, 'm> Page<'a, 'm> {
+    fn new(out: &'a mut String, engines: &'a [VllmMetrics<'m>]) -> Self {
+        let labelled = engines.iter().enumerate().map(|(engine, metrics)| {
+            let model = metrics.model_name.replace('\\', "\\\\");
+            let model = model.replace('"', "\\\"").replace('\n', "\\n");
+            (
+                format!("engine=\"{engine}\",model_name=\"{model}\""),
+                metrics,
+            )
+        });
         Self {
             out,
-            labels: format!("engine=\"0\",model_name=\"{model}\""),
+            engines: labelled.collect(),
         }
     }
 
-    fn write(&mut self, m: &VllmMetrics<'_>) -> fmt::Result {
-        self.gauges(&m.sample)?;
-        self.counters(m)?;
-        self.histograms(m)?;
-        self.cache_config(m)
+    fn write(&mut self) -> fmt::Result {
+        self.gauges()?;
+        self.counters()?;
+        self.histograms()?;
+        self.cache_config()
     }
 
-    fn gauges(&mut self, sample: &EngineSample) -> fmt::Result {
-        let gauges = [
-            (
-                "num_requests_running",
-                "Number of requests in model execution batches.",
-                sample.running.map(f64::from),
-            ),
-            (
-                "num_requests_waiting",
-                "Number of requests waiting to be processed.",
-                sample.waiting.map(f64::from),
-            ),
-            (
-                "kv_cache_usage_perc",
-                "KV-cache usage. 1 means 100 percent usage.",
-                sample.kv_used,
-            ),
-        ];
-        gauges
-            .into_iter()
-            .try_for_each(|(name, help, value)| self.single(name, help, "gauge", value))
+    fn gauges(&mut self) -> fmt::Result {
+        self.single(
+            "num_requests_running",
+            "Number of requests in model execution batches.",
+            "gauge",
+            |m| m.sample.running.map(f64::from),
+        )?;
+        self.single(
+            "num_requests_waiting",
+            "Number of requests waiting to be processed.",
+            "gauge",
+            |m| m.sample.waiting.map(f64::from),
+        )?;
+        self.single(
+            "kv_cache_usage_perc",
+            "KV-cache usage. 1 means 100 percent usage.",
+            "gauge",
+            |m| m.sample.kv_used,
+        )
     }
 
-    fn counters(&mut self, m: &VllmMetrics<'_>) -> fmt::Result {
-        let counters = [
+    fn counters(&mut self) -> fmt::Result {
+        type Read = fn(&VllmMetrics<'_>) -> Option<u64>;
+        let counters: [(&str, &str, Read); 6] = [
             (
                 "num_preemptions_total",
                 "Cumulative number of preemption from the engine.",
-                m.sample.preemptions,
+                |m| m.sample.preemptions,
             ),
             (
                 "prefix_cache_queries_total",
                 "Prefix cache queries, in terms of number of queried tokens.",
-                m.sample.prefix_queries,
+                |m| m.sample.prefix_queries,
             ),
             (
                 "prefix_cache_hits_total",
                 "Prefix cache hits, in terms of number of cached tokens.",
-                m.sample.prefix_hits,
+                |m| m.sample.prefix_hits,
             ),
             (
                 "prompt_tokens_total",
                 "Number of prefill tokens processed.",
-                Some(m.prompt_tokens),
+                |m| Some(m.prompt_tokens),
             ),
             (
                 "prompt_tokens_cached_total",
                 "Number of cached prompt tokens (local + external).",
-                Some(m.cached_tokens),
+                |m| Some(m.cached_tokens),
             ),
             (
                 "generation_tokens_total",
                 "Number of generation tokens processed.",
-                Some(m.generation_tokens),
+                |m| Some(m.generation_tokens),
             ),
         ];
-        for (name, help, value) in counters {
-            self.single(name, help, "counter", value.map(|value| value as f64))?;
+        for (name, help, read) in counters {
+            self.single(name, help, "counter", |m| read(m).map(|value| value as f64))?;
         }
         let name = "request_success_total";
         self.head(name, "Count of successfully processed requests.", "counter")?;
-        for (reason, ended) in ["stop", "length", "abort"].iter().zip(m.ended) {
-            self.series(name, &format!("finished_reason=\"{reason}\""), ended as f64)?;
+        for (labels, m) in &self.engines {
+            for (reason, ended) in ["stop", "length", "abort"].iter().zip(m.ended) {
+                let label = format!("finished_reason=\"{reason}\"");
+                series(self.out, name, labels, &label, ended as f64)?;
+            }
         }
         let name = "admission_rejections_total";
         let help = "Number of admission attempts rejected by a queue limit, by reason.";
         self.head(name, help, "counter")?;
-        self.series(name, "reason=\"max_num_queued_reqs\"", m.rejected as f64)
+        for (labels, m) in &self.engines {
+            let label = "reason=\"max_num_queued_reqs\"";
+            series(self.out, name, labels, label, m.rejected as f64)?;
+        }
+        Ok(())
     }
 
-    fn histograms(&mut self, m: &VllmMetrics<'_>) -> fmt::Result {
-        let histograms = [
+    fn histograms(&mut self) -> fmt::Result {
+        type Read = for<'x> fn(&'x VllmMetrics<'_>) -> &'x MetricHistogram;
+        let histograms: [(&str, &str, Read); 6] = [
             (
                 "iteration_tokens_total",
                 "Histogram of number of tokens per engine_step.",
-                m.step_tokens,
+                |m| m.step_tokens,
             ),
             (
                 "time_to_first_token_seconds",
                 "Histogram of time to first token in seconds.",
-                m.ttft,
+                |m| m.ttft,
             ),
             (
                 "inter_token_latency_seconds",
                 "Histogram of inter-token latency in seconds.",
-                m.itl,
+                |m| m.itl,
             ),
             (
                 "request_time_per_output_token_seconds",
                 "Histogram of time_per_output_token_seconds per request.",
-                m.tpot,
+                |m| m.tpot,
             ),
             (
                 "e2e_request_latency_seconds",
                 "Histogram of e2e request latency in seconds.",
-                m.e2e,
+                |m| m.e2e,
             ),
             (
                 "request_queue_time_seconds",
                 "Histogram of time spent in WAITING phase for request.",
-                m.queue,
+                |m| m.queue,
             ),
         ];
-        histograms
-            .into_iter()
-            .try_for_each(|(name, help, histogram)| self.histogram(name, help, histogram))
+        for (name, help, read) in histograms {
+            self.head(name, help, "histogram")?;
+            for (labels, m) in &self.engines {
+                histogram(self.out, name, labels, read(m))?;
+            }
+        }
+        Ok(())
     }
 
-    fn cache_config(&mut self, m: &VllmMetrics<'_>) -> fmt::Result {
-        self.head(
-            "cache_config_info",
-            "Information of the LLMEngine CacheConfig",
-            "gauge",
-        )?;
-        let tokens = u64::from(m.block_tokens) * u64::from(m.kv_blocks);
-        let caching = if m.prefix_cache { "True" } else { "False" };
-        let labels = format!(
-            "block_size=\"{}\",enable_prefix_caching=\"{caching}\",kv_cache_size_tokens=\"{tokens}\",num_gpu_blocks=\"{}\"",
-            m.block_tokens, m.kv_blocks,
-        );
-        self.series("cache_config_info", &labels, 1.0)
+    fn cache_config(&mut self) -> fmt::Result {
+        let name = "cache_config_info";
+        self.head(name, "Information of the LLMEngine CacheConfig", "gauge")?;
+        for (labels, m) in &self.engines {
+            let tokens = u64::from(m.block_tokens) * u64::from(m.kv_blocks);
+            let caching = if m.prefix_cache { "True" } else { "False" };
+            let label = format!(
+                "block_size=\"{}\",enable_prefix_caching=\"{caching}\",kv_cache_size_tokens=\"{tokens}\",num_gpu_blocks=\"{}\"",
+                m.block_tokens, m.kv_blocks,
+            );
+            series(self.out, name, labels, &label, 1.0)?;
+        }
+        Ok(())
     }
 
     fn head(&mut self, name: &str, help: &str, kind: &str) -> fmt::Result {
@@ -283,34 +301,43 @@ impl<'a> Page<'a> {
         )
     }
 
-    fn series(&mut self, name: &str, label: &str, value: f64) -> fmt::Result {
-        let comma = if label.is_empty() { "" } else { "," };
-        writeln!(
-            self.out,
-            "vllm:{name}{{{}{comma}{label}}} {}",
-            self.labels,
-            number(value)
-        )
-    }
-
-    /// A metric of one series; left out where there is no value.
-    fn single(&mut self, name: &str, help: &str, kind: &str, value: Option<f64>) -> fmt::Result {
-        let Some(value) = value else { return Ok(()) };
-        self.head(name, help, kind)?;
-        self.series(name, "", value)
-    }
-
-    fn histogram(&mut self, name: &str, help: &str, histogram: &MetricHistogram) -> fmt::Result {
-        self.head(name, help, "histogram")?;
-        let (bucket, mut below) = (format!("{name}_bucket"), 0);
-        for (bound, count) in histogram.bounds.upper().iter().zip(&histogram.counts) {
-            below += count;
-            self.series(&bucket, &format!("le=\"{}\"", number(*bound)), below as f64)?;
+    /// A metric of one series an engine; left out where there is no value.
+    fn single(
+        &mut self,
+        name: &str,
+        help: &str,
+        kind: &str,
+        read: impl Fn(&VllmMetrics<'_>) -> Option<f64>,
+    ) -> fmt::Result {
+        if self.engines.iter().all(|(_, m)| read(m).is_none()) {
+            return Ok(());
         }
-        self.series(&bucket, "le=\"+Inf\"", histogram.count as f64)?;
-        self.series(&format!("{name}_count"), "", histogram.count as f64)?;
-        self.series(&format!("{name}_sum"), "", histogram.sum)
+        self.head(name, help, kind)?;
+        for (labels, m) in &self.engines {
+            if let Some(value) = read(m) {
+                series(self.out, name, labels, "", value)?;
+            }
+        }
+        Ok(())
     }
+}
+
+fn series(out: &mut String, name: &str, labels: &str, label: &str, value: f64) -> fmt::Result {
+    let comma = if label.is_empty() { "" } else { "," };
+    let value = number(value);
+    writeln!(out, "vllm:{name}{{{labels}{comma}{label}}} {value}")
+}
+
+fn histogram(out: &mut String, name: &str, labels: &str, of: &MetricHistogram) -> fmt::Result {
+    let (bucket, mut below) = (format!("{name}_bucket"), 0);
+    for (bound, count) in of.bounds.upper().iter().zip(&of.counts) {
+        below += count;
+        let label = format!("le=\"{}\"", number(*bound));
+        series(out, &bucket, labels, &label, below as f64)?;
+    }
+    series(out, &bucket, labels, "le=\"+Inf\"", of.count as f64)?;
+    series(out, &format!("{name}_count"), labels, "", of.count as f64)?;
+    series(out, &format!("{name}_sum"), labels, "", of.sum)
 }
 
 /// A number as Python's client writes it: with a decimal point.
