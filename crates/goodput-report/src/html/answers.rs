@@ -5,8 +5,8 @@ use goodput_sweep::{ByObjective, OperatingPoint, RunResult};
 
 use super::text::{escape, paragraph, sentence_case};
 use crate::{
-    number::{NONE, count, number, number_or_none, percent, percent_short, span_ms},
-    terminal::{load, load_words, not_this},
+    number::{NONE, count, number, number_or_none, percent_short, span_ms},
+    terminal::{load_words, not_this},
 };
 
 /// The one sentence to remember, and how sure it is.
@@ -59,16 +59,15 @@ fn sold(result: &RunResult, sell: &ByObjective) -> String {
 }
 
 fn bench(point: &PointRow) -> (String, String) {
-    let share = percent(point.slo_attainment);
+    let share = point
+        .slo_attainment
+        .map_or_else(|| NONE.to_owned(), percent_short);
     let interval = point.attainment_interval.map_or_else(String::new, |i| {
-        format!(
-            " The 95% interval is {} to {}%.",
-            percent(Some(i.low)),
-            percent(Some(i.high))
-        )
+        let (low, high) = (percent_short(i.low), percent_short(i.high));
+        format!(" The 95% interval is {low} to {high}.")
     });
     (
-        format!("{share}% of requests met the SLO at {}.", load_words(point)),
+        format!("{share} of requests met the SLO at {}.", load_words(point)),
         format!(
             "{} requests were measured.{interval}",
             count(point.requests)
@@ -363,7 +362,13 @@ fn strip(point: &PointRow) -> String {
             "of these in time",
             format!("{} tok/s", number(point.goodput_tok_s)),
         ),
-        ("load", load(point)),
+        (
+            "words in time",
+            format!(
+                "{}/s",
+                number_or_none(point.first_slo().map(|s| s.good_words_per_s))
+            ),
+        ),
     ];
     facts_strip(&facts)
 }

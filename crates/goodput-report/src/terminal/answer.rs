@@ -4,7 +4,7 @@ use goodput_ledger::{Mode, PointRow};
 use goodput_sweep::{OperatingPoint, RunResult};
 
 use crate::{
-    number::{NONE, number, percent_short, span, span_ms},
+    number::{NONE, count, number, percent_short, span, span_ms},
     style::{Ink, Style, wrap},
 };
 
@@ -26,6 +26,9 @@ pub fn answer(result: &RunResult, style: Style) -> String {
         .gpus
         .map_or_else(String::new, |n| format!(" of {n} GPUs"));
     let mut out = style.paint(Ink::Heading, &format!("ANSWER, per replica{gpus}")) + "\n";
+    if let [only] = result.points.as_slice() {
+        return out + &written(&of_one(result, only), style) + &written(&rates(only), style);
+    }
     let found = [
         sell(result),
         scale_out(answers),
@@ -39,6 +42,48 @@ pub fn answer(result: &RunResult, style: Style) -> String {
         out += &written(&line, style);
     }
     out
+}
+
+/// What a single load point says of the objective.
+fn of_one(result: &RunResult, point: &PointRow) -> Line {
+    let objective = result
+        .holds_for
+        .slos
+        .first()
+        .map_or(1.0, |slo| slo.objective);
+    let share = point
+        .slo_attainment
+        .map_or_else(|| NONE.to_owned(), percent_short);
+    let figure = format!(
+        "{share} of {} at {}",
+        count(point.requests),
+        load_words(point)
+    );
+    let kept = percent_short(objective);
+    let meaning = match point.attainment_interval {
+        _ if !point.valid => "the point is not valid".to_owned(),
+        Some(i) if i.low >= objective => format!("at least {}: keeps {kept}", percent_short(i.low)),
+        Some(i) if i.high < objective => {
+            format!("at most {}: breaks {kept}", percent_short(i.high))
+        }
+        Some(i) => {
+            let (low, high) = (percent_short(i.low), percent_short(i.high));
+            format!("{low} to {high}: whether it keeps {kept} is not decided")
+        }
+        None => "no request was judged".to_owned(),
+    };
+    ("in SLO", figure, meaning)
+}
+
+/// What one stream and the replica get at a load point.
+fn rates(point: &PointRow) -> Line {
+    let stream = point.stream_tok_s.map_or_else(|| NONE.to_owned(), number);
+    let (all, good) = (number(point.throughput_tok_s), number(point.goodput_tok_s));
+    (
+        "rates",
+        format!("stream {stream} | replica {all} | good {good} tok/s"),
+        String::new(),
+    )
 }
 
 fn written((name, figure, meaning): &Line, style: Style) -> String {
@@ -220,7 +265,7 @@ fn per_gpu(answers: &OperatingPoint) -> Option<Line> {
 }
 
 /// The load without its unit: `56`, `5.2 req/s`.
-pub(crate) fn load(point: &PointRow) -> String {
+fn load(point: &PointRow) -> String {
     match point.mode {
         Mode::Closed => number(point.load()),
         Mode::Open => format!("{} req/s", number(point.load())),

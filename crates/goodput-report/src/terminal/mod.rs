@@ -11,7 +11,7 @@ mod points;
 use goodput_sweep::RunResult;
 
 pub use answer::{answer, findings, footer};
-pub(crate) use answer::{load, load_words, not_this};
+pub(crate) use answer::{load_words, not_this};
 pub use comparison::comparison;
 pub(crate) use head::engine;
 pub use head::{client, head};

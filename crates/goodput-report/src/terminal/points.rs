@@ -124,6 +124,9 @@ pub fn closed_table(result: &RunResult, style: Style) -> String {
 
 /// What the answers make of a point.
 fn mark(result: &RunResult, point: &PointRow) -> &'static str {
+    if result.points.len() < 2 {
+        return "";
+    }
     let answers = &result.operating_point;
     let is = |row: Option<&PointRow>| row.is_some_and(|row| row.point == point.point);
     let peak = is(answers.by_goodput.as_ref().map(|best| &best.row));
