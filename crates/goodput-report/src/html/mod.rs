@@ -1,7 +1,8 @@
 //! `report.html`: one page that opens offline, for people who decide.
 
-mod answers;
+mod cards;
 mod facts;
+mod headline;
 mod lessons;
 mod page;
 mod point;
@@ -22,8 +23,8 @@ use page::Page;
 #[must_use]
 pub fn report(result: &RunResult) -> String {
     let mut page = Page::new(result);
-    page.add(&answers::headline(result));
-    page.add(&answers::cards(result));
+    page.add(&headline::headline(result));
+    page.add(&cards::cards(result));
     page.add(&facts::read_first(result));
     // Nothing is drawn against load where there is only one.
     let several = result.points.len() > 1;
@@ -67,7 +68,7 @@ fn goodput(page: &mut Page, result: &RunResult) {
     page.section(
         "curve",
         "Goodput against load",
-        answers::curve_sentence(result).as_str(),
+        headline::curve_sentence(result).as_str(),
         &figure,
     );
 }
