@@ -24,6 +24,7 @@ mod metrics;
 mod replicas;
 mod report;
 mod routes;
+mod second_hand;
 mod server;
 mod stop;
 mod tokenizer;
