@@ -40,6 +40,11 @@
 //! assert_eq!(out.0, [Timestamp::from_millis(250), Timestamp::from_millis(290)]);
 //! ```
 
+#![expect(
+    clippy::doc_markdown,
+    reason = "names of engines and companies are no code"
+)]
+
 mod answer;
 mod chunk;
 mod end;

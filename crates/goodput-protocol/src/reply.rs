@@ -244,6 +244,8 @@ pub struct ExchangeReader {
     in_body: bool,
     /// Bytes came that are no part of the response.
     surplus: bool,
+    /// The connection broke instead of being closed.
+    broken: bool,
 }
 
 impl ExchangeReader {
@@ -257,6 +259,7 @@ impl ExchangeReader {
             error: None,
             in_body: false,
             surplus: false,
+            broken: false,
         }
     }
 
@@ -266,6 +269,7 @@ impl ExchangeReader {
         self.error = None;
         self.in_body = false;
         self.surplus = false;
+        self.broken = false;
     }
 
     /// The head; `None` before it is complete.
@@ -318,9 +322,19 @@ impl ExchangeReader {
         self.error.is_none() && !self.surplus && self.response.is_reusable()
     }
 
-    /// Ends the exchange: the response is complete, or the connection is closed.
+    /// The connection broke, by a reset, a time limit or our own hang-up: a body that only a
+    /// close by the server would have ended is cut.
+    pub const fn on_broken(&mut self) {
+        self.broken = true;
+    }
+
+    /// Ends the exchange: the response is complete, or the connection is closed or broken.
     pub fn finish(&mut self, out: &mut impl StreamEvents) -> StreamEnd {
-        let end = self.response.on_close();
+        let end = if self.broken && !self.response.is_complete() {
+            EndOfBody::Cut
+        } else {
+            self.response.on_close()
+        };
         match (&mut self.reply, &self.error) {
             (Some(reply), None) if self.in_body => reply.finish(end, out),
             (Some(reply), Some(error)) if self.in_body => {

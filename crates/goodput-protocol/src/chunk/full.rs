@@ -50,9 +50,10 @@ struct WireError {
 
 impl WireError {
     fn message(&self) -> Option<String> {
-        if let Some(error) = self.error.as_ref().filter(|error| !error.is_null()) {
+        let none = |value: &Value| value.is_null() || value == "" || *value == false;
+        if let Some(error) = self.error.as_ref().filter(|error| !none(error)) {
             let inner = error.get("message").or_else(|| error.get("detail"));
-            return Some(plain(inner.unwrap_or(error)));
+            return Some(plain(inner.filter(|inner| !none(inner)).unwrap_or(error)));
         }
         let message = self.message.as_ref().or(self.detail.as_ref());
         if self.object.as_ref().and_then(Value::as_str) == Some("error") {

@@ -3,7 +3,9 @@
 use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
-use goodput_protocol::{EndOfBody, Head, StreamEnd, StreamEvents, StreamOptions, StreamReader};
+use goodput_protocol::{
+    EndOfBody, ExchangeReader, Head, StreamEnd, StreamEvents, StreamOptions, StreamReader,
+};
 use goodput_record::{FinishReason, Outcome, Timestamp, TokenCount};
 
 use crate::harness::{Seen, Transport, cut_finer, read};
@@ -121,8 +123,14 @@ fn errors_in_the_stream_are_told_in_the_servers_words() {
     );
     assert_eq!(named.end.outcome, Outcome::ErrorEvent);
     assert_eq!(named.end.error.as_deref(), Some("`out of memory`"));
-    let null = stream(&[HI, r#"{"choices":[],"error":null}"#, STOP]);
-    assert_eq!(null.end.outcome, Outcome::Ok);
+    assert_eq!(
+        message(r#"{"error":{"message":"","code":9}}"#),
+        r#"{"code":9,"message":""}"#
+    );
+    for none in ["null", "\"\"", "false"] {
+        let seen = stream(&[HI, &format!("{{\"choices\":[],\"error\":{none}}}"), STOP]);
+        assert_eq!(seen.end.outcome, Outcome::Ok, "{none}");
+    }
 }
 
 #[test]
@@ -431,6 +439,25 @@ fn a_compressed_stream_is_read_as_it_comes() {
     let unknown = head(200, &[("content-encoding", "br")]);
     let unknown = read(b"x", &[(0, 1)], &Transport::Body(unknown, EndOfBody::Clean));
     assert!(unknown.end.error.unwrap().contains("compressed as br"));
+}
+
+#[test]
+fn a_body_that_the_close_ends_is_cut_by_a_reset() {
+    let text = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {HI}\n\ndata: {STOP}\n\n"
+    );
+    let outcome = |broken: bool| {
+        let mut reader = ExchangeReader::new(StreamOptions::default());
+        reader.on_bytes(Timestamp::ZERO, text.as_bytes(), &mut Deaf);
+        if broken {
+            reader.on_broken();
+        }
+        reader.finish(&mut Deaf).outcome
+    };
+    assert_eq!(
+        (outcome(false), outcome(true)),
+        (Outcome::Ok, Outcome::Truncated)
+    );
 }
 
 #[test]

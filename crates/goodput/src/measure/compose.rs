@@ -1,92 +1,160 @@
-//! From a planned request to the body that is sent.
-use std::rc::Rc;
+//! From a planned request to the body that is sent: text of the asked length, in the form of the
+//! endpoint.
 
-use goodput_loadgen::{Api, Client, Compose, ServerFacts, Target};
+use std::{fs, rc::Rc};
+
+use goodput_loadgen::{
+    Api, Client, Compose, Corpus, PromptWriter, ServerFacts, Target, WrittenMessage,
+    calibration_prompts,
+};
 use goodput_protocol::{
     AnswerRequest, ChatMessage, ChatRole, ExtraFields, LimitField, OutputLimit, PromptBody,
     UsageReports,
 };
-use goodput_workload::{OutputPolicy, PlannedRequest, Role, WorkloadSpec};
+use goodput_workload::{OutputPolicy, PlannedRequest, Role, TextSource, WorkloadSpec};
 
 use crate::{exit::Failure, talk::Voice};
 
-/// Writes bodies.
+/// Writes the bodies of a run.
+#[derive(Debug)]
 pub(crate) struct Composer {
+    writer: PromptWriter,
+    form: Form,
+}
+
+/// How a body looks, whatever it asks.
+#[derive(Debug)]
+struct Form {
     target: Target,
     extra: ExtraFields,
     policy: OutputPolicy,
 }
 
 impl Composer {
+    /// Learns how long texts are in the server's tokens: from its `/tokenize`, else from its
+    /// `usage` of a few prompts, else by assumption.
     pub(crate) async fn learn(
         client: &Rc<Client>,
-        _facts: &ServerFacts,
+        facts: &ServerFacts,
         spec: &WorkloadSpec,
-        _seed: u64,
-        _voice: Voice,
+        voice: Voice,
     ) -> Result<Self, Failure> {
         let target = client.target().clone();
-        Ok(Self {
+        let form = Form {
             extra: ExtraFields::new(target.extra_body.clone().into_iter().collect()),
             policy: spec.output_policy(),
             target,
-        })
+        };
+        let corpus = corpus(spec)?;
+        let writer = writer(client, facts, corpus, &form).await;
+        voice.detail(&format!("prompts: {}", writer.counted_by().describe()));
+        Ok(Self { writer, form })
     }
 
+    /// How prompt lengths were counted, for the report.
     pub(crate) fn counted_by(&self) -> String {
-        "words".to_owned()
-    }
-
-    fn text(key: u64, tokens: u32) -> String {
-        (0..tokens.max(1))
-            .map(|i| format!("w{:x}", goodput_stats::mix(key ^ u64::from(i)) >> 48))
-            .collect::<Vec<_>>()
-            .join(" ")
+        let how = self.writer.counted_by().describe();
+        match self.writer.overhead() {
+            Some(extra) => format!("{how}; the server adds {extra:.0} tokens a prompt"),
+            None => how.to_owned(),
+        }
     }
 }
 
 impl Compose for Composer {
-    fn body(&self, request: &PlannedRequest, _replies: &[Option<String>]) -> Vec<u8> {
-        let texts: Vec<(Role, String)> = request
-            .prompt
-            .segments()
+    fn body(&self, request: &PlannedRequest, replies: &[Option<String>]) -> Vec<u8> {
+        let messages = self.writer.messages(request, replies);
+        let tokens = request.output_tokens;
+        let output = match self.form.policy {
+            OutputPolicy::NaturalEnd => OutputLimit::NaturalEnd,
+            OutputPolicy::MaxTokens => OutputLimit::MaxTokens(tokens),
+            OutputPolicy::IgnoreEos => OutputLimit::IgnoreEos(tokens),
+        };
+        self.form.body(&messages, output, self.form.target.stream)
+    }
+}
+
+impl Form {
+    fn body(&self, messages: &[WrittenMessage], output: OutputLimit, stream: bool) -> Vec<u8> {
+        let chat: Vec<ChatMessage<'_>> = messages
             .iter()
-            .map(|s| (s.role, Self::text(s.key, s.tokens)))
-            .collect();
-        let messages: Vec<ChatMessage<'_>> = texts
-            .iter()
-            .map(|(role, text)| ChatMessage {
-                role: match role {
+            .map(|message| ChatMessage {
+                role: match message.role {
                     Role::System => ChatRole::System,
                     Role::User => ChatRole::User,
                     Role::Assistant => ChatRole::Assistant,
                 },
-                content: text,
+                content: &message.text,
             })
             .collect();
-        let whole: String = texts
-            .iter()
-            .map(|t| t.1.as_str())
-            .collect::<Vec<_>>()
-            .join(" ");
-        let body = AnswerRequest {
+        let texts: Vec<&str> = messages.iter().map(|m| m.text.as_str()).collect();
+        let whole = match self.target.api {
+            Api::Chat => String::new(),
+            Api::Completions => texts.join(" "),
+        };
+        let request = AnswerRequest {
             model: &self.target.model,
             prompt: match self.target.api {
-                Api::Chat => PromptBody::Chat(&messages),
+                Api::Chat => PromptBody::Chat(&chat),
                 Api::Completions => PromptBody::Text(&whole),
             },
-            output: match self.policy {
-                OutputPolicy::NaturalEnd => OutputLimit::NaturalEnd,
-                OutputPolicy::MaxTokens => OutputLimit::MaxTokens(request.output_tokens),
-                OutputPolicy::IgnoreEos => OutputLimit::IgnoreEos(request.output_tokens),
-            },
+            output,
             limit_field: LimitField::MaxTokens,
-            stream: self.target.stream,
+            stream,
             usage: UsageReports::AtEnd,
             extra: &self.extra,
         };
-        let mut out = Vec::new();
-        body.write(&mut out);
-        out
+        let mut body = Vec::new();
+        request.write(&mut body);
+        body
     }
+}
+
+/// The sentences that prompts are made of.
+fn corpus(spec: &WorkloadSpec) -> Result<Corpus, Failure> {
+    match spec.text() {
+        TextSource::Prose => Ok(Corpus::prose()),
+        TextSource::File(name) => {
+            let text = fs::read_to_string(name).map_err(|e| {
+                Failure::usage(format!("cannot read the text {name} of the workload: {e}"))
+            })?;
+            Corpus::from_text(&text).map_err(|e| Failure::usage(format!("{name}: {e}")))
+        }
+    }
+}
+
+async fn writer(
+    client: &Rc<Client>,
+    facts: &ServerFacts,
+    corpus: Corpus,
+    form: &Form,
+) -> PromptWriter {
+    if facts.tokenize {
+        let count =
+            |text: String| async move { client.count_tokens(&facts.model, &text).await.ok_or(()) };
+        if let Ok(writer) = PromptWriter::counted(corpus.clone(), count).await {
+            return writer;
+        }
+    }
+    let mut counts = Vec::new();
+    for prompt in calibration_prompts(&corpus) {
+        let message = WrittenMessage {
+            role: Role::User,
+            text: prompt.text.clone(),
+        };
+        let body = form.body(&[message], OutputLimit::MaxTokens(1), false);
+        if let Some(tokens) = prompt_tokens(client, body).await {
+            counts.push((prompt, tokens));
+        }
+    }
+    PromptWriter::calibrated(corpus.clone(), &counts)
+        .unwrap_or_else(|_| PromptWriter::assuming(corpus))
+}
+
+/// What the server counts of a prompt.
+async fn prompt_tokens(client: &Client, body: Vec<u8>) -> Option<u32> {
+    let reply = client.post(&client.target().path(), body).await.ok()?;
+    let answer: serde_json::Value = serde_json::from_slice(&reply.body).ok()?;
+    let tokens = answer.get("usage")?.get("prompt_tokens")?.as_u64()?;
+    u32::try_from(tokens).ok()
 }

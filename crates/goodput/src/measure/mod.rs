@@ -18,7 +18,6 @@ pub(crate) use document::{show, verdict};
 use goodput_config::TextError;
 pub(crate) use observer::lock;
 pub(crate) use signals::next_signal;
-pub(crate) use workload::load as load_workload;
 
 use crate::{
     exit::{Exit, Failure},

@@ -119,7 +119,7 @@ impl Setting<'_> {
         let client = self.client(target, clock, &run_id).await?;
         let stop = Stop::new();
         let signal = signals::watch(&stop);
-        let composer = Composer::learn(&client, &facts, &self.spec, self.seed, self.voice).await?;
+        let composer = Composer::learn(&client, &facts, &self.spec, self.voice).await?;
         let folder = Folder::create(&self.folder_path())?;
         let paper = self.paper(&client, &facts, &composer, run_id.clone(), epoch);
         let names = self.slos.iter().map(|s| s.name().to_owned()).collect();
