@@ -11,6 +11,7 @@
 //! Entry: [`serve`] with an [`EmulatorConfig`]; [`Stop`] ends it from another thread.
 
 mod api;
+mod body;
 mod clock;
 mod config;
 mod connection;
