@@ -102,16 +102,21 @@ async fn own(ask: &Ask, clock: Clock) -> Result<Vec<Row>, Box<dyn Error>> {
     };
     let (rows, body): (_, Rc<dyn Compose>) = (Rc::new(Rows::default()), Rc::new(Body(ask.tokens)));
     let report = run_point(&client, &body, workload, &plan, &rows, &Stop::new()).await?;
-    for why in &report.invalid {
-        eprintln!("invalid: {why}");
-    }
     let p99 = |d: &Distribution| d.quantile(0.99).map_or(0.0, |ns| ns / 1e6);
-    eprintln!(
+    note(&format!(
         "send lag p99 {:.3} ms, loop lag p99 {:.3} ms",
         p99(&report.send_lag),
         p99(&report.loop_lag)
-    );
+    ));
+    for why in &report.invalid {
+        note(&format!("invalid: {why}"));
+    }
     Ok(rows.0.take())
+}
+
+#[expect(clippy::print_stderr, reason = "an example may talk")]
+fn note(text: &str) {
+    eprintln!("{text}");
 }
 
 #[derive(Default)]

@@ -34,6 +34,19 @@ impl StreamEvents for Listener<'_> {
     }
 }
 
+/// How far an answer is, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Progress {
+    /// Nothing of it came.
+    Awaited,
+    /// A byte of it came.
+    Answered,
+    /// Its end mark came: only the end of the framing is missing.
+    Settled,
+    /// Nothing more belongs to it.
+    Over,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Answering {
@@ -41,12 +54,7 @@ pub(crate) struct Answering {
     pub(crate) open: Option<OpenRequest<Slip>>,
     reading: Reading,
     pub(crate) text: Option<String>,
-    /// Nothing more belongs to it.
-    over: bool,
-    /// A byte of it came.
-    answered: bool,
-    /// Its end mark came: only the end of the framing is missing.
-    settled: bool,
+    progress: Progress,
     /// When its latest bytes were read.
     latest: Timestamp,
     panicked: bool,
@@ -64,9 +72,7 @@ impl Answering {
             open: Some(open),
             reading,
             text: keep_text.then(String::new),
-            over: false,
-            answered: false,
-            settled: false,
+            progress: Progress::Awaited,
             latest: Timestamp::ZERO,
             panicked: false,
             waker: None,
@@ -74,18 +80,18 @@ impl Answering {
     }
 
     /// Whether nothing more is to come.
-    pub(crate) const fn is_over(&self) -> bool {
-        self.over
+    pub(crate) fn is_over(&self) -> bool {
+        self.progress == Progress::Over
     }
 
     /// Whether any byte of an answer came.
-    pub(crate) const fn is_answered(&self) -> bool {
-        self.answered
+    pub(crate) fn is_answered(&self) -> bool {
+        self.progress >= Progress::Answered
     }
 
     /// Whether its end mark came.
-    pub(crate) const fn is_settled(&self) -> bool {
-        self.settled
+    pub(crate) fn is_settled(&self) -> bool {
+        self.progress >= Progress::Settled
     }
 
     /// Whether a token came.
@@ -123,7 +129,7 @@ impl Answering {
     }
 
     fn ends(&mut self) {
-        self.over = true;
+        self.progress = Progress::Over;
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
@@ -140,11 +146,14 @@ impl Answering {
             return;
         };
         open.first_byte(at);
-        self.answered = true;
         self.latest = at;
         let text = self.text.as_mut();
         let over = reader.on_bytes(at, bytes, &mut Listener { open, text });
-        self.settled = reader.is_settled();
+        self.progress = if reader.is_settled() {
+            Progress::Settled
+        } else {
+            Progress::Answered
+        };
         if over {
             self.ends();
         }
@@ -155,7 +164,7 @@ impl Answering {
         if let Some(open) = &mut self.open {
             open.first_byte(at);
         }
-        self.answered = true;
+        self.progress = Progress::Answered;
         let reader = ReplyReader::new(head, options(self.text.is_some()));
         self.reading = Reading::Http2(Some(Box::new(reader)));
     }
@@ -168,7 +177,9 @@ impl Answering {
         self.latest = at;
         let text = self.text.as_mut();
         reader.on_body(at, bytes, &mut Listener { open, text });
-        self.settled = reader.is_settled();
+        if reader.is_settled() {
+            self.progress = Progress::Settled;
+        }
     }
 
     /// Takes the open request out, with what its answer came to as far as its bytes tell, and the

@@ -162,21 +162,19 @@ impl Client {
 
     fn side_request(&self, path: &str, json: Option<&[u8]>) -> Vec<u8> {
         let verb = if json.is_some() { "POST" } else { "GET" };
-        let mut head = format!(
-            "{verb} {path} HTTP/1.1\r\nhost: {}\r\nuser-agent: {USER_AGENT}\r\naccept: */*\r\n",
-            self.authority()
-        );
-        for (name, value) in &self.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
+        let mut head = vec![
+            format!("{verb} {path} HTTP/1.1"),
+            format!("host: {}", self.authority()),
+            format!("user-agent: {USER_AGENT}"),
+            "accept: */*".to_owned(),
+        ];
+        let own = self.headers.iter();
+        head.extend(own.map(|(name, value)| format!("{name}: {value}")));
         if let Some(json) = json {
-            head.push_str(&format!(
-                "content-type: application/json\r\ncontent-length: {}\r\n",
-                json.len()
-            ));
+            head.push("content-type: application/json".to_owned());
+            head.push(format!("content-length: {}", json.len()));
         }
-        head.push_str("\r\n");
-        let mut bytes = head.into_bytes();
+        let mut bytes = (head.join("\r\n") + "\r\n\r\n").into_bytes();
         bytes.extend_from_slice(json.unwrap_or_default());
         bytes
     }

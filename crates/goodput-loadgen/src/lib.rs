@@ -1,4 +1,22 @@
-//! (being built)
+//! The load generator: a client for one thread, the drivers of one load point, prompts as text.
+//!
+//! A [`Client`] speaks to one [`Target`]. [`run_point`] drives a workload against it, closed loop
+//! or open, and hands every request to an [`Observer`] as a record; what a record has no room for
+//! is in the [`PointReport`]: send lag, the load thread's own lag and CPU, the peak in flight, and
+//! whether the figures are to be trusted at all. [`probe_server`] finds out who answers before
+//! anything is asked, [`scrape`] reads the server's counters meanwhile.
+//!
+//! What holds here:
+//! - Every arrival ends in one record, whatever returns early, panics or is cancelled. What cannot
+//!   be sent is a record too.
+//! - In an open loop the schedule stands: no arrival is left out, none is moved, and latencies run
+//!   from the scheduled instant. There is no limit on what is in flight.
+//! - No hidden limit ends an answer, no hidden pool holds a request back, no retry is hidden.
+//! - An instant is taken at the read, before anything is parsed ([`runtime`] is one thread). A
+//!   token costs no allocation, no lock and no generic JSON value.
+//!
+//! Percentiles, verdicts and goodput are computed elsewhere; nothing is printed here.
+
 mod answering;
 mod client;
 mod clock;

@@ -79,7 +79,7 @@ impl PointPlan {
             settle,
             window,
             hold_load: matches!(window, Window::Duration(_)),
-            drain: Duration::from_secs(120),
+            drain: Duration::from_mins(2),
             grace: Duration::from_secs(5),
             most_in_flight: 100_000,
             busy_tail: Duration::ZERO,

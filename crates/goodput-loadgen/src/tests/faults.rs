@@ -243,7 +243,7 @@ fn no_server_is_a_record_and_ends_the_point() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);
-        let mut plan = PointPlan::new(0, closed(2), Window::Duration(Duration::from_secs(60)));
+        let mut plan = PointPlan::new(0, closed(2), Window::Duration(Duration::from_mins(1)));
         plan.failures_in_a_row = 20;
         let (report, heard) = drive(target(address), &plan, &Stop::new()).await;
         let ended = heard.ended.borrow();

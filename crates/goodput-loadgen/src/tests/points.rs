@@ -113,7 +113,7 @@ fn the_first_wave_is_marked_and_load_held_while_draining() {
         let drained = report.window.end;
         for end in measured
             .iter()
-            .map(|s| s.ended())
+            .map(RequestSummary::ended)
             .filter(|end| *end > drained)
         {
             let open = |s: &&RequestSummary| s.origin() < end && s.ended() >= end;
@@ -176,7 +176,7 @@ fn an_interrupt_drains_and_keeps_what_was_measured() {
         let stop = Stop::new();
         let plan = PointPlan {
             settle: Settle::None,
-            ..PointPlan::new(0, closed(4), Window::Duration(Duration::from_secs(60)))
+            ..PointPlan::new(0, closed(4), Window::Duration(Duration::from_mins(1)))
         };
         let signal = stop.clone();
         tokio::task::spawn_local(async move {
@@ -212,7 +212,7 @@ fn a_second_interrupt_ends_everything_as_cancelled() {
         let stop = Stop::new();
         let plan = PointPlan {
             settle: Settle::None,
-            ..PointPlan::new(0, closed(3), Window::Duration(Duration::from_secs(60)))
+            ..PointPlan::new(0, closed(3), Window::Duration(Duration::from_mins(1)))
         };
         let signal = stop.clone();
         tokio::task::spawn_local(async move {
