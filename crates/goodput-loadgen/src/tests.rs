@@ -3,6 +3,7 @@
 mod faults;
 mod points;
 mod probing;
+mod secure;
 mod server;
 
 use std::{
