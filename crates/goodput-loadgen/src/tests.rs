@@ -3,6 +3,7 @@
 mod faults;
 mod points;
 mod probing;
+mod promises;
 mod secure;
 mod server;
 
