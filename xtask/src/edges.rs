@@ -70,6 +70,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "goodput-emulator",
         &[
+            "goodput-config",
             "goodput-protocol",
             "goodput-record",
             "goodput-sim",

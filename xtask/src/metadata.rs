@@ -24,7 +24,15 @@ pub(crate) struct Workspace {
 impl Workspace {
     pub(crate) fn load() -> anyhow::Result<Self> {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        let args = ["metadata", "--format-version", "1", "--locked", "--offline"];
+        // Other platforms' dependencies need not be on this machine.
+        let args = [
+            "metadata",
+            "--format-version",
+            "1",
+            "--locked",
+            "--filter-platform",
+            &host()?,
+        ];
         let output = Command::new(cargo)
             .args(args)
             .output()
@@ -94,4 +102,15 @@ impl Workspace {
 fn only_dev(dependency: &Value) -> bool {
     let kinds = dependency["dep_kinds"].as_array();
     kinds.is_some_and(|kinds| kinds.iter().all(|k| k["kind"] == "dev"))
+}
+
+/// The triple of this machine.
+fn host() -> anyhow::Result<String> {
+    let output = Command::new("rustc")
+        .arg("-vV")
+        .output()
+        .context("rustc -vV")?;
+    let text = String::from_utf8(output.stdout)?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).context("rustc -vV names no host")
 }

@@ -3,12 +3,13 @@
 use std::{
     io::{self, ErrorKind, Read, Write},
     net::Shutdown,
+    sync::Arc,
 };
 
 use goodput_record::Timestamp;
 use mio::net::TcpStream;
 
-use crate::exchange::Exchange;
+use crate::{exchange::Exchange, second_hand::Job};
 
 /// The most bytes kept of requests that a client sends before it has its answer.
 const MAX_AHEAD: usize = 1024 * 1024;
@@ -17,7 +18,11 @@ const COMPACT: usize = 64 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct Connection {
-    socket: TcpStream,
+    socket: Arc<TcpStream>,
+    /// Its own number among all connections ever.
+    id: u64,
+    /// Whether its output is given away.
+    pub(crate) away: bool,
     /// Read and not used yet.
     pub(crate) input: Vec<u8>,
     /// To be written, of which the first `written` bytes are.
@@ -69,9 +74,11 @@ pub(crate) enum WriteEnd {
 }
 
 impl Connection {
-    pub(crate) fn new(socket: TcpStream, now: Timestamp) -> Self {
+    pub(crate) fn new(socket: TcpStream, id: u64, now: Timestamp) -> Self {
         Self {
-            socket,
+            socket: Arc::new(socket),
+            id,
+            away: false,
             input: Vec::new(),
             output: Vec::new(),
             written: 0,
@@ -84,8 +91,8 @@ impl Connection {
         }
     }
 
-    pub(crate) const fn socket(&mut self) -> &mut TcpStream {
-        &mut self.socket
+    pub(crate) const fn id(&self) -> u64 {
+        self.id
     }
 
     /// Bytes that wait to be written.
@@ -100,7 +107,7 @@ impl Connection {
             None => crate::http::MAX_BODY + MAX_AHEAD,
         };
         loop {
-            match self.socket.read(scratch) {
+            match (&*self.socket).read(scratch) {
                 Ok(0) => return ReadEnd::Gone,
                 Ok(_) if self.after != After::Next => {}
                 Ok(read) => self.input.extend_from_slice(&scratch[..read]),
@@ -114,22 +121,34 @@ impl Connection {
         }
     }
 
+    /// Takes it off the list of those to be flushed, and says whether there is something to write:
+    /// not while it is away, nor while a fault holds back less than `held` bytes of an answer.
+    pub(crate) fn is_due(&mut self, held: Option<usize>) -> bool {
+        self.dirty = false;
+        if self.away {
+            return false;
+        }
+        let held = held.filter(|_| self.exchange.is_some()).unwrap_or(0);
+        if self.backlog() < held {
+            self.due = None;
+            return false;
+        }
+        true
+    }
+
     /// Writes as much as the client takes.
     pub(crate) fn write(&mut self) -> io::Result<WriteEnd> {
-        while self.written < self.output.len() {
-            match self.socket.write(&self.output[self.written..]) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(written) => self.written += written,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if self.written > COMPACT {
-                        self.output.drain(..self.written);
-                        self.written = 0;
-                    }
-                    return Ok(WriteEnd::Blocked);
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+        write_out(&self.socket, &self.output, &mut self.written)
+    }
+
+    /// Lets go of what is written, and ends the connection if that was all there was to come.
+    pub(crate) fn tidy(&mut self) -> io::Result<()> {
+        if self.backlog() > 0 {
+            if self.written > COMPACT {
+                self.output.drain(..self.written);
+                self.written = 0;
             }
+            return Ok(());
         }
         self.output.clear();
         self.written = 0;
@@ -137,8 +156,48 @@ impl Connection {
             self.after = After::Lingering;
             self.socket.shutdown(Shutdown::Write)?;
         }
-        Ok(WriteEnd::Whole)
+        Ok(())
     }
+
+    /// Gives away what is to be written, to be written elsewhere.
+    pub(crate) fn give(&mut self, slot: usize) -> Job {
+        self.away = true;
+        Job {
+            slot,
+            id: self.id,
+            socket: Arc::clone(&self.socket),
+            output: std::mem::take(&mut self.output),
+            written: std::mem::take(&mut self.written),
+            due: self.due.take(),
+            result: None,
+        }
+    }
+
+    /// Takes back what was given away; what has come since stays behind it.
+    pub(crate) fn take_back(&mut self, mut output: Vec<u8>, written: usize) {
+        self.away = false;
+        output.extend_from_slice(&self.output);
+        self.output = output;
+        self.written = written;
+    }
+}
+
+/// Writes the rest of `output` to a socket, as much as its client takes.
+pub(crate) fn write_out(
+    mut socket: &TcpStream,
+    output: &[u8],
+    written: &mut usize,
+) -> io::Result<WriteEnd> {
+    while *written < output.len() {
+        match socket.write(&output[*written..]) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => *written += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(WriteEnd::Blocked),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(WriteEnd::Whole)
 }
 
 /// Connections by the number under which the poll knows them; numbers are used again.

@@ -1,6 +1,6 @@
 //! Where engine events meet connections: whose tokens they are, what is written, what is counted.
 
-use std::{collections::HashMap, rc::Rc};
+use std::{collections::HashMap, io, rc::Rc};
 
 use goodput_record::Timestamp;
 use goodput_sim::Counters;
@@ -13,7 +13,9 @@ use crate::{
     lateness::Lateness,
     metrics::Metrics,
     replicas::ReplicaEvents,
-    report, wire,
+    report,
+    second_hand::{Job, SecondHand},
+    wire,
 };
 
 /// All that is not an engine.
@@ -36,7 +38,14 @@ pub(crate) struct Floor {
     ready: Vec<usize>,
     /// Requests to be taken out of their engine.
     cancels: Vec<(usize, u64)>,
+    second_hand: Option<SecondHand>,
+    /// Empty between uses.
+    jobs: Vec<Job>,
 }
+
+/// From so many connections on, a pass is shared with the second hand: below, waking it costs more
+/// than it saves.
+const SHARE_FROM: usize = 64;
 
 impl Floor {
     pub(crate) fn new(
@@ -45,6 +54,7 @@ impl Floor {
         model_id: Rc<str>,
         replicas: usize,
         max_backlog: usize,
+        second_hand: Option<SecondHand>,
     ) -> Self {
         Self {
             clock,
@@ -60,6 +70,8 @@ impl Floor {
             dirty: Vec::new(),
             ready: Vec::new(),
             cancels: Vec::new(),
+            second_hand,
+            jobs: Vec::new(),
         }
     }
 
@@ -126,31 +138,96 @@ impl Floor {
 
     /// Writes what there is to write, one pass over the connections.
     pub(crate) fn flush(&mut self) {
+        self.collect();
         let mut dirty = std::mem::take(&mut self.dirty);
+        if let Some(hand) = &self.second_hand
+            && dirty.len() >= SHARE_FROM
+        {
+            let half = dirty.len() / 2;
+            for slot in dirty.drain(half..) {
+                if let Some(connection) = self.connections.get(slot)
+                    && connection.is_due(self.faults.buffer)
+                {
+                    self.jobs.push(connection.give(slot));
+                }
+            }
+            hand.give(&mut self.jobs);
+        }
         for slot in dirty.drain(..) {
             self.flush_one(slot);
         }
-        debug_assert!(self.dirty.is_empty(), "a flush puts nothing to write");
+        dirty.append(&mut self.dirty);
         self.dirty = dirty;
+        if let Some(hand) = &self.second_hand {
+            hand.help();
+        }
+        self.collect();
+    }
+
+    /// Whether something came that the last flush did not see.
+    pub(crate) const fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Takes back what the second hand has written.
+    fn collect(&mut self) {
+        let Some(hand) = &self.second_hand else {
+            return;
+        };
+        let mut done = std::mem::take(&mut self.jobs);
+        hand.collect(&mut done);
+        for job in done.drain(..) {
+            let Some(connection) = self.connections.get(job.slot) else {
+                continue;
+            };
+            let Some((end, at)) = job.result.filter(|_| connection.id() == job.id) else {
+                continue;
+            };
+            connection.take_back(job.output, job.written);
+            let (end, at) = match end {
+                // That its window opened meanwhile was not seen, so it is tried once more.
+                Ok(WriteEnd::Blocked) => (connection.write(), self.clock.now()),
+                end => (end, at),
+            };
+            let more_came = matches!(end, Ok(WriteEnd::Whole)) && connection.backlog() > 0;
+            self.written(job.slot, job.due, end, at);
+            if more_came {
+                self.touch(job.slot);
+            }
+        }
+        self.jobs = done;
     }
 
     fn flush_one(&mut self, slot: usize) {
         let Some(connection) = self.connections.get(slot) else {
             return;
         };
-        connection.dirty = false;
-        let held = self.faults.buffer.filter(|_| connection.exchange.is_some());
-        if held.is_some_and(|held| connection.backlog() < held) {
-            connection.due = None;
-            return;
+        if connection.is_due(self.faults.buffer) {
+            let due = connection.due.take();
+            let end = connection.write();
+            let at = self.clock.now();
+            self.written(slot, due, end, at);
         }
-        let due = connection.due.take();
-        let gone = match connection.write() {
+    }
+
+    /// A write of tokens due at `due` returned at `at`.
+    fn written(
+        &mut self,
+        slot: usize,
+        due: Option<Timestamp>,
+        end: io::Result<WriteEnd>,
+        at: Timestamp,
+    ) {
+        let Some(connection) = self.connections.get(slot) else {
+            return;
+        };
+        let ended = end.and_then(|end| connection.tidy().map(|()| end));
+        let gone = match ended {
             Ok(WriteEnd::Whole) => {
                 if let Some(due) = due {
-                    self.lateness.record(due, self.clock.now());
+                    self.lateness.record(due, at);
                 }
-                connection.after == After::Cut
+                connection.after == After::Cut && connection.backlog() == 0
             }
             Ok(WriteEnd::Blocked) => {
                 if due.is_some() {

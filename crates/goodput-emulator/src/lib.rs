@@ -11,6 +11,7 @@
 //! Entry: [`serve`] with an [`EmulatorConfig`]; [`Stop`] ends it from another thread.
 
 mod api;
+mod body;
 mod clock;
 mod config;
 mod connection;
@@ -24,6 +25,7 @@ mod metrics;
 mod replicas;
 mod report;
 mod routes;
+mod second_hand;
 mod server;
 mod stop;
 mod tokenizer;

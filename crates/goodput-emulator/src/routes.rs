@@ -5,7 +5,8 @@ use goodput_sim::EngineRequest;
 use serde_json::json;
 
 use crate::{
-    api::{self, Api, ApiError, Ask, Body, Terms},
+    api::{Api, ApiError, Ask, Terms},
+    body::{self, Body},
     exchange::{Exchange, Opening},
     faults::Strike,
     http::{Framing, Head, Method, ResponseHead},
@@ -158,7 +159,7 @@ impl Server {
     }
 
     fn tokenize(&self, body: &[u8]) -> Reply {
-        match Body::parse(body).and_then(|body| api::tokenize(&body)) {
+        match Body::parse(body).and_then(|body| body::tokenize(&body)) {
             Ok((ids, strings)) => {
                 let body = wire::tokens(&ids, strings.as_deref(), self.context_limit);
                 Reply::json(200, body)

@@ -18,6 +18,7 @@ use crate::{
     limits,
     replicas::Replicas,
     report::EmulatorReport,
+    second_hand::SecondHand,
     stop::{Stop, Wish},
 };
 
@@ -115,6 +116,7 @@ impl Server {
                 Rc::from(profile.model_id.as_str()),
                 usize::from(replicas),
                 config.max_backlog,
+                SecondHand::start(clock, stop.clone()),
             ),
             profile,
             context_limit,
@@ -190,7 +192,7 @@ impl Server {
             self.floor.flush();
             self.cancel_due();
             let ready = self.floor.take_ready();
-            if ready.is_empty() {
+            if ready.is_empty() && !self.floor.is_dirty() {
                 return;
             }
             for slot in ready {
@@ -227,16 +229,19 @@ impl Server {
                 // A client that left while it waited.
                 Err(_) => continue,
             };
-            let mut connection = Connection::new(accepted, self.floor.clock.now());
-            let socket = connection.socket();
+            let mut socket = accepted;
             // Small writes must not wait for acknowledgements: 40 ms a token otherwise.
             let nodelay = socket.set_nodelay(true);
             let token = Token(self.floor.connections.next());
             let interest = Interest::READABLE | Interest::WRITABLE;
-            let registered = self.poll.registry().register(socket, token, interest);
+            let registered = self.poll.registry().register(&mut socket, token, interest);
             if nodelay.and(registered).is_ok() {
-                self.floor.connections.insert(connection);
+                let id = self.floor.counts.connections;
                 self.floor.counts.connections += 1;
+                let now = self.floor.clock.now();
+                self.floor
+                    .connections
+                    .insert(Connection::new(socket, id, now));
             }
         }
     }
@@ -327,7 +332,11 @@ impl Server {
             // It is closed with this; a poll that knows it still reports nothing.
             let _ = self.poll.registry().deregister(&mut listener);
         }
-        let unwritten = self.floor.connections.iter().any(|(_, c)| c.backlog() > 0);
+        let unwritten = self
+            .floor
+            .connections
+            .iter()
+            .any(|(_, c)| c.away || c.backlog() > 0);
         now >= deadline || (self.floor.in_flight == 0 && !unwritten)
     }
 }

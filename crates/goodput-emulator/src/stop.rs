@@ -47,6 +47,11 @@ impl Stop {
 
     fn ask(&self, wish: u8) {
         self.0.wish.fetch_max(wish, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Makes the emulator look around.
+    pub(crate) fn wake(&self) {
         if let Some(waker) = self.0.waker.get() {
             // A poll that cannot be woken looks at its next event.
             let _ = waker.wake();

@@ -14,6 +14,8 @@ pub const COLUMNS: &[&str] = &[
     "completed_req_s",
     "throughput_tok_s",
     "goodput_tok_s",
+    "goodput_tok_s_low",
+    "goodput_tok_s_high",
     "goodput_req_s",
     "throughput_tok_s_per_gpu",
     "goodput_tok_s_per_gpu",
@@ -21,6 +23,8 @@ pub const COLUMNS: &[&str] = &[
     "words_per_s",
     "stream_tok_s",
     "slo_attainment",
+    "attainment_low",
+    "attainment_high",
     "trajectory_attainment",
     "ttft_p50_ms",
     "ttft_p90_ms",
@@ -63,12 +67,23 @@ pub fn points(points: &[PointRow]) -> String {
         let row = serde_json::to_value(point).expect("invariant: a row has string keys only");
         let cells: Vec<String> = COLUMNS
             .iter()
-            .map(|name| quoted(cell(&row[*name])))
+            .map(|name| quoted(cell(field(&row, name))))
             .collect();
         out += &cells.join(",");
         out.push('\n');
     }
     out
+}
+
+/// The field behind a column: its own name, or an end of an interval.
+fn field<'a>(row: &'a Value, column: &str) -> &'a Value {
+    match column {
+        "goodput_tok_s_low" => &row["goodput_interval"]["low"],
+        "goodput_tok_s_high" => &row["goodput_interval"]["high"],
+        "attainment_low" => &row["attainment_interval"]["low"],
+        "attainment_high" => &row["attainment_interval"]["high"],
+        name => &row[name],
+    }
 }
 
 /// A value as one cell: lists and maps are joined, what is null is empty.
@@ -133,7 +148,11 @@ mod tests {
     fn every_column_is_a_field_of_a_point() {
         let row = serde_json::to_value(sample().points.remove(0)).unwrap();
         for name in COLUMNS {
-            assert!(row.get(name).is_some(), "{name}");
+            let interval = name.ends_with("_low") || name.ends_with("_high");
+            assert!(
+                row.get(name).is_some() || interval && field(&row, name).is_number(),
+                "{name}"
+            );
         }
     }
 }

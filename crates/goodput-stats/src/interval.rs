@@ -87,11 +87,12 @@ pub fn wilson(good: u64, total: u64, confidence: f64) -> Option<Interval> {
     if total == 0 || good > total {
         return None;
     }
-    score_interval(good as f64 / total as f64, total as f64, confidence)
+    let z = normal_quantile(0.5 + confidence / 2.0)?;
+    Some(score_interval(good as f64 / total as f64, total as f64, z))
 }
 
-fn score_interval(share: f64, cases: f64, confidence: f64) -> Option<Interval> {
-    let z = normal_quantile(0.5 + confidence / 2.0)?;
+/// The score interval with `cases` independent cases, where `z` standard errors are to be covered.
+fn score_interval(share: f64, cases: f64, z: f64) -> Interval {
     let z2 = z * z;
     let scale = 1.0 + z2 / cases;
     let centre = (share + z2 / (2.0 * cases)) / scale;
@@ -108,7 +109,7 @@ fn score_interval(share: f64, cases: f64, confidence: f64) -> Option<Interval> {
     } else {
         (centre + reach).min(1.0)
     };
-    Some(Interval { low, high })
+    Interval { low, high }
 }
 
 /// The interval of a share from time bins `(good, total)` in order of time.
@@ -116,29 +117,29 @@ fn score_interval(share: f64, cases: f64, confidence: f64) -> Option<Interval> {
 /// Misses come in bursts, so requests are not independent and [`wilson`] alone is too sure of
 /// itself. The bins give the variance that the share really has, neighbouring bins' correlation
 /// included; its ratio to the binomial variance (the design effect of Kish 1965, at least 1) divides
-/// the sample, and the score interval is taken of what is left.
+/// the sample, and the score interval is taken of what is left, with Student's t for the few
+/// independent stretches of time that the variance was seen in.
+///
+/// No interval allows for what did not happen while it was watched: in a window shorter than a few
+/// bursts it is still too narrow.
 #[must_use]
 pub fn attainment_interval(bins: &[(u64, u64)], confidence: f64) -> Option<Interval> {
     let good: u64 = bins.iter().map(|bin| bin.0).sum();
     let total: u64 = bins.iter().map(|bin| bin.1).sum();
-    if total == 0 || good > total {
-        return None;
-    }
+    let independent = wilson(good, total, confidence)?;
     let share = good as f64 / total as f64;
-    score_interval(
-        share,
-        effective_cases(bins, share, total as f64),
-        confidence,
-    )
-}
-
-fn effective_cases(bins: &[(u64, u64)], share: f64, total: f64) -> f64 {
     let floats: Vec<(f64, f64)> = bins.iter().map(|&(g, t)| (g as f64, t as f64)).collect();
-    let binomial = share * (1.0 - share) / total;
-    match ratio_estimate(&floats) {
-        Some(seen) if binomial > 0.0 => total / (seen.standard_error.powi(2) / binomial).max(1.0),
-        _ => total,
+    let binomial = share * (1.0 - share) / total as f64;
+    let Some(seen) = ratio_estimate(&floats).filter(|_| binomial > 0.0) else {
+        return Some(independent);
+    };
+    let design_effect = seen.standard_error.powi(2) / binomial;
+    if design_effect <= 1.0 {
+        return Some(independent);
     }
+    // Below three degrees Student's t says little more than that nothing is known.
+    let reach = student_quantile(0.5 + confidence / 2.0, seen.degrees.max(3.0))?;
+    Some(score_interval(share, total as f64 / design_effect, reach))
 }
 
 /// A ratio of sums from time bins `(numerator, denominator)` in order of time: tokens a second,

@@ -45,6 +45,8 @@ pub struct Schedule {
     /// Arrivals per second at factor 1.
     rate: f64,
     profile: Vec<RatePoint>,
+    /// Seconds before the load point at which it begins.
+    lead_s: f64,
     number: u64,
     /// Mean gaps passed up to the next arrival.
     clock: f64,
@@ -87,6 +89,7 @@ impl Schedule {
             seed,
             rate,
             profile,
+            lead_s: 0.0,
             number: 0,
             clock: 0.0,
         };
@@ -94,16 +97,36 @@ impl Schedule {
         schedule
     }
 
+    /// The same process, begun this long before the load point.
+    #[must_use]
+    pub(crate) fn with_lead(mut self, lead_s: f64) -> Self {
+        self.lead_s = lead_s;
+        self
+    }
+
     /// Number and due time of the next arrival; `None` when a trace is used up.
     #[must_use]
     pub fn peek(&self) -> Option<(u64, Timestamp)> {
+        let (number, seconds) = self.peek_seconds()?;
+        Some((number, Timestamp::from_seconds(seconds)))
+    }
+
+    /// Number and time of the next arrival in seconds since the start of the load point, below 0
+    /// for one before it.
+    pub(crate) fn peek_seconds(&self) -> Option<(u64, f64)> {
         if let Process::Given { times, repeat } = &self.process
             && (times.is_empty() || (!repeat && self.number >= times.len() as u64))
         {
             return None;
         }
-        let due = Timestamp::from_seconds(warp(self.clock / self.rate, &self.profile));
-        Some((self.number, due))
+        let factor = self.profile.first().map_or(1.0, |first| first.factor);
+        let work = self.clock / self.rate - self.lead_s * factor;
+        let seconds = if work < 0.0 {
+            work / factor
+        } else {
+            warp(work, &self.profile)
+        };
+        Some((self.number, seconds))
     }
 
     /// Goes on to the next arrival.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     arrivals::Arrivals,
-    plan::{Load, PlannedRequest, Shard},
+    plan::PlannedRequest,
     spec::{WorkloadSpec, mean_think_s},
     workload::Workload,
 };
@@ -112,8 +112,7 @@ impl WorkloadSpec {
     /// Its first requests as an open loop would meet them whose server answers in no time.
     fn first_requests(&self) -> Vec<PlannedRequest> {
         let spec = Arc::new(self.clone());
-        let load = Load::Open { per_second: 1.0 };
-        let mut workload = Workload::new(&spec, load, 0, Shard::WHOLE);
+        let mut workload = Workload::from_cold(&spec, 1.0, 0);
         let mut requests = Vec::new();
         while requests.len() < SAMPLE
             && let Some(request) = workload.take(Timestamp::FAR_FUTURE)

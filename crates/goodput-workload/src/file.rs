@@ -3,6 +3,8 @@
 mod check;
 mod raw;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use goodput_config::{ConfigError, Reading, read};
 

@@ -36,6 +36,8 @@ pub(crate) struct Session {
     pub(crate) number: u64,
     pub(crate) step: u16,
     pub(crate) steps: u16,
+    /// Steps that lie before the load point and were never sent.
+    pub(crate) skipped: u16,
     /// The prompt of the current step.
     pub(crate) segments: Vec<Segment>,
     pub(crate) replies: Vec<Reply>,
@@ -66,6 +68,7 @@ impl Scripts<'_> {
             number,
             step: 0,
             steps: 1,
+            skipped: 0,
             segments: Vec::new(),
             replies: Vec::new(),
             output_tokens: 1,
@@ -125,7 +128,7 @@ impl Scripts<'_> {
         let answered = self.index(session.number, session.step);
         session.replies.push(Reply {
             segment: u32::try_from(session.segments.len()).unwrap_or(u32::MAX),
-            step: session.step,
+            step: session.step - session.skipped,
         });
         session.segments.push(Segment {
             key: self.draws(stream::REPLY_KEY, answered).bits(),

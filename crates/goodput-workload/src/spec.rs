@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use goodput_stats::sampler::{QuantileTable, Zipf, exponential, log_normal};
-use goodput_stats::{Draws, Stream};
+use goodput_stats::{Draws, Stream, quantile};
 
 use crate::{
     arrivals::{Arrivals, RatePoint},
@@ -264,13 +264,38 @@ impl WorkloadSpec {
         }
     }
 
+    /// How long before a load point its sessions must have begun for nearly all of those to be
+    /// there that are under way at its start: the 99th percentile of the time that the waits of a
+    /// session add up to. 0 where sessions never wait, and for the times of a trace.
+    pub(crate) fn lead_s(&self) -> f64 {
+        let waits = self.sessions.is_some() && self.arrivals != Arrivals::Trace;
+        if !waits {
+            return 0.0;
+        }
+        let scripts = self.scripts(0);
+        let mut spans: Vec<f64> = (0..SAMPLED_SESSIONS)
+            .filter_map(|number| scripts.open(number))
+            .map(|mut session| {
+                let waits = std::iter::from_fn(|| scripts.next(&mut session));
+                waits.map(|wait| wait.as_secs_f64()).sum()
+            })
+            .collect();
+        spans.sort_by(f64::total_cmp);
+        quantile(&spans, 0.99).unwrap_or(0.0)
+    }
+
+    /// The scripts of its sessions under a seed.
+    pub(crate) fn scripts(&self, seed: u64) -> Scripts<'_> {
+        Scripts {
+            spec: self,
+            seed,
+            stride: self.longest_session(),
+        }
+    }
+
     /// The mean over many sessions, for those that may end early.
     fn sampled_steps(&self) -> f64 {
-        let scripts = Scripts {
-            spec: self,
-            seed: 0,
-            stride: self.longest_session(),
-        };
+        let scripts = self.scripts(0);
         let steps = (0..SAMPLED_SESSIONS).filter_map(|number| scripts.open(number));
         let sum: u64 = steps.map(|session| u64::from(session.steps)).sum();
         sum as f64 / SAMPLED_SESSIONS as f64
@@ -338,6 +363,17 @@ impl WorkloadSpec {
             Some(available) if available < asked => Err(TooFewRequests { asked, available }),
             _ => Ok(()),
         }
+    }
+
+    /// Of `asked` requests, the share that repeats rows of the trace, 0 to 1. Repeats have prompts
+    /// of their own, but lengths and order that were recorded once.
+    #[must_use]
+    pub fn repeat_share(&self, asked: u64) -> f64 {
+        let Shape::Rows(rows) = &self.shape else {
+            return 0.0;
+        };
+        let recorded: u64 = rows.sessions.iter().map(|s| s.steps.len() as u64).sum();
+        asked.saturating_sub(recorded) as f64 / asked.max(1) as f64
     }
 
     /// The same workload under other arrivals.

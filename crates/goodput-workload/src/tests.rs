@@ -324,6 +324,23 @@ fn a_session_ends_before_its_context_is_full() {
     assert!(whole(&text, open(5.0), 6, 500).iter().any(|r| r.steps > 1));
 }
 
+/// However late a sender is, every arrival comes with the due time it always had.
+#[test]
+fn a_stall_of_the_sender_moves_and_drops_nothing() {
+    for text in [UNIQUE, GROUPED] {
+        let prompt = whole(text, open(50.0), 5, 500);
+        let mut late = Workload::new(&spec(text), open(50.0), 5, Shard::WHOLE);
+        let stalled = Timestamp::from_seconds(4.0);
+        let first: Vec<_> = std::iter::from_fn(|| late.take(stalled)).collect();
+        assert!(first.len() > 150 && first.iter().all(|r| r.due <= stalled));
+        assert!(late.next_due().unwrap() > stalled);
+        let end = Timestamp::from_seconds(60.0);
+        let rest = std::iter::from_fn(|| late.take(end));
+        let all: Vec<_> = first.into_iter().chain(rest).take(500).collect();
+        assert_eq!(all, prompt);
+    }
+}
+
 /// The rate asked for is that of requests, whatever the number of steps.
 #[test]
 fn the_rate_is_that_of_requests() {
@@ -334,13 +351,48 @@ fn the_rate_is_that_of_requests() {
             service,
             30_000,
         );
-        // From the tenth second on, when as many sessions end as begin.
-        let from = Timestamp::from_seconds(60.0);
+        // From the start on: sessions are under way already.
+        let from = Timestamp::ZERO;
         let late: Vec<_> = requests.iter().filter(|r| r.due >= from).collect();
         let span = late.last().unwrap().due.since(from).unwrap().as_secs_f64();
         let rate = late.len() as f64 / span;
         assert!((rate / 50.0 - 1.0).abs() < 0.04, "{rate}");
     }
+}
+
+/// Sessions that began earlier go on within a load point, so that it has its rate at once. What
+/// is left of them is a session of its own.
+#[test]
+fn the_rate_is_there_from_the_first_second() {
+    let text = CHATTY.replace("3s", "60s");
+    let spec = spec(&text);
+    let mut early = 0;
+    for seed in 0..10 {
+        let workload = Workload::new(&spec, open(20.0), seed, Shard::WHOLE);
+        let requests = play(workload, 100, 2_000);
+        early += requests
+            .iter()
+            .filter(|r| r.due < Timestamp::from_seconds(10.0))
+            .count();
+        let mut first_steps: BTreeMap<u32, &PlannedRequest> = BTreeMap::new();
+        for request in &requests {
+            let first = *first_steps.entry(request.session).or_insert(request);
+            assert_eq!(first.step, 0);
+            assert_eq!(first.steps, request.steps);
+            assert_eq!(request.replies.len(), usize::from(request.step));
+        }
+        // Some begin with a history that was never sent, and is not thought to be cached.
+        let resumed = first_steps.values().filter(|first| {
+            let answers = first.prompt.segments().iter();
+            answers.filter(|s| s.role == Role::Assistant).count() > 0
+        });
+        for first in resumed.clone() {
+            assert!(first.cached_tokens <= 48 && first.replies.is_empty());
+        }
+        assert!(resumed.count() > 50);
+    }
+    let rate = early as f64 / 100.0;
+    assert!((rate / 20.0 - 1.0).abs() < 0.08, "{rate}");
 }
 
 /// The trace's times are kept, only stretched; when it is used up, it ends or starts again with

@@ -34,6 +34,8 @@ pub struct Workload {
     sessions: BTreeMap<u32, Session>,
     /// Steps that wait for their due time.
     waiting: BinaryHeap<Reverse<(Timestamp, u32)>>,
+    /// Resumed sessions of other shares, whose prefixes will have been asked for by then.
+    elsewhere: BinaryHeap<Reverse<(Timestamp, u32)>>,
     seen: SeenPrefixes,
 }
 
@@ -56,7 +58,9 @@ impl Workload {
     /// The requests of one load point. Give every point a seed of its own
     /// ([`crate::point_seed`]), or a server's cache will know the prompts of the second.
     ///
-    /// The users of a closed loop start 10 ms apart, all within 5 s.
+    /// The users of a closed loop start 10 ms apart, all within 5 s. In an open loop with sessions,
+    /// those that would have begun before are under way: what is left of each is a session of its
+    /// own, with the history in its first prompt.
     #[must_use]
     pub fn new(spec: &Arc<WorkloadSpec>, load: Load, seed: u64, shard: Shard) -> Self {
         let ramp = match load {
@@ -75,20 +79,8 @@ impl Workload {
         shard: Shard,
         ramp: Duration,
     ) -> Self {
-        let source = match load {
-            Load::Closed(users) => Source::Users { count: users.get() },
-            Load::Open { per_second } => Source::Schedule(schedule(spec, per_second, seed)),
-        };
-        let mut workload = Self {
-            spec: Arc::clone(spec),
-            seed,
-            stride: spec.longest_session(),
-            shard,
-            source,
-            sessions: BTreeMap::new(),
-            waiting: BinaryHeap::new(),
-            seen: SeenPrefixes::default(),
-        };
+        let mut workload = Self::empty(spec, load, seed, shard, spec.lead_s());
+        workload.resume_sessions();
         if let Load::Closed(users) = load {
             for user in 0..users.get() {
                 let due =
@@ -100,6 +92,70 @@ impl Workload {
         }
         workload.fetch();
         workload
+    }
+
+    /// Like [`Workload::new`] in an open loop, with no session under way at its start.
+    pub(crate) fn from_cold(spec: &Arc<WorkloadSpec>, per_second: f64, seed: u64) -> Self {
+        let mut workload = Self::empty(spec, Load::Open { per_second }, seed, Shard::WHOLE, 0.0);
+        workload.fetch();
+        workload
+    }
+
+    fn empty(spec: &Arc<WorkloadSpec>, load: Load, seed: u64, shard: Shard, lead_s: f64) -> Self {
+        let source = match load {
+            Load::Closed(users) => Source::Users { count: users.get() },
+            Load::Open { per_second } => {
+                Source::Schedule(schedule(spec, per_second, seed).with_lead(lead_s))
+            }
+        };
+        Self {
+            spec: Arc::clone(spec),
+            seed,
+            stride: spec.longest_session(),
+            shard,
+            source,
+            sessions: BTreeMap::new(),
+            waiting: BinaryHeap::new(),
+            elsewhere: BinaryHeap::new(),
+            seen: SeenPrefixes::default(),
+        }
+    }
+
+    /// Lets the sessions that began before the load point go on within it, as if their earlier
+    /// steps had been answered at once. Without them the rate of requests would be reached only
+    /// when as many sessions end as begin.
+    fn resume_sessions(&mut self) {
+        while let Source::Schedule(schedule) = &mut self.source {
+            let Some((number, began_s)) = schedule.peek_seconds().filter(|(_, at)| *at < 0.0)
+            else {
+                return;
+            };
+            schedule.advance();
+            let Some(mut session) = self.scripts().open(number) else {
+                return;
+            };
+            let mut at_s = began_s;
+            while at_s < 0.0
+                && let Some(wait) = self.scripts().next(&mut session)
+            {
+                at_s += wait.as_secs_f64();
+            }
+            let Ok(short) = u32::try_from(number) else {
+                return;
+            };
+            if at_s < 0.0 {
+                continue;
+            }
+            let due = Timestamp::from_seconds(at_s);
+            if self.shard.has(number) {
+                session.skipped = session.step;
+                session.replies.clear();
+                self.sessions.insert(short, session);
+                self.waiting.push(Reverse((due, short)));
+            } else {
+                self.elsewhere.push(Reverse((due, short)));
+            }
+        }
     }
 
     /// When the next request is due. `None`: nothing until a request in flight ends, or nothing
@@ -148,6 +204,14 @@ impl Workload {
     }
 
     fn plan(&mut self, number: u32, due: Timestamp) -> Option<PlannedRequest> {
+        while let Some(&Reverse(other)) = self.elsewhere.peek()
+            && other < (due, number)
+        {
+            self.elsewhere.pop();
+            if let Some(session) = self.scripts().open(u64::from(other.1)) {
+                self.seen.add(&session.segments, session.shareable);
+            }
+        }
         let session = self.sessions.get(&number)?;
         let cached_tokens = self
             .seen
@@ -160,8 +224,8 @@ impl Workload {
             class: self.spec.class.clone(),
             tenant: self.spec.tenant.clone(),
             session: number,
-            step: session.step,
-            steps: session.steps,
+            step: session.step - session.skipped,
+            steps: session.steps - session.skipped,
             input_tokens: prompt.tokens(),
             output_tokens: session.output_tokens,
             cached_tokens,

@@ -124,7 +124,8 @@ pub(crate) struct RunFlags {
     /// Length of a point's window [default: from the workload]
     #[arg(long, value_name = "DURATION")]
     pub(crate) duration: Option<String>,
-    /// Warm the server up before the first point: a number of requests or a time
+    /// Warm the server up before the first point: a number of requests or a time; with 0 and
+    /// --requests N exactly N requests are sent and all are measured
     #[arg(long, value_name = "N|DURATION")]
     pub(crate) warmup: Option<String>,
     /// Seed of schedule, lengths and prompts [default: fresh, and printed]

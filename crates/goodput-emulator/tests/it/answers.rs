@@ -192,6 +192,33 @@ fn sixty_four_streams_at_once_all_come_whole() {
 }
 
 #[test]
+fn a_step_of_many_streams_is_written_in_order_by_whoever_writes() {
+    let mut config = quick();
+    config.profile.max_num_seqs = 256.try_into().unwrap();
+    let server = Running::start(config);
+    let ask = r#""prompt":"the same for all","max_tokens":150"#;
+    let whole = server
+        .client()
+        .post("/v1/completions", &format!("{{{ask}}}"));
+    let whole = whole.json();
+    let mut clients: Vec<_> = (0..200).map(|_| server.client()).collect();
+    for client in &mut clients {
+        let body = format!(r#"{{{ask},"stream":true}}"#);
+        client.send("POST", "/v1/completions", &body);
+    }
+    clients.truncate(180);
+    for client in &mut clients {
+        let seen = client.read_answer();
+        assert_eq!(seen.end.outcome, Outcome::Ok, "{:?}", seen.end.error);
+        assert_eq!(whole["choices"][0]["text"], seen.text.as_str());
+    }
+    server.wait_for("vllm:num_requests_running", 0.0);
+    let counts = server.end().counts;
+    assert!(counts.completed >= 181, "{counts:?}");
+    assert_eq!(counts.completed + counts.cancelled, counts.requests);
+}
+
+#[test]
 fn requests_follow_each_other_on_one_connection_without_a_wait() {
     // Without TCP_NODELAY on the accepted socket, each small answer would take some 40 ms more.
     let server = Running::start(quick());

@@ -251,6 +251,57 @@ fn a_session_is_told_as_messages_and_served_answers_stand_in() {
     );
 }
 
+/// Of the tokens of these prompts, as a chat template frames them, the share that a server's cache
+/// of 16-token blocks holds; and the share that was planned.
+fn hit_shares(spec: &str, count: usize) -> (f64, f64) {
+    let writer = counted(by_words);
+    let mut cache: HashSet<Vec<String>> = HashSet::new();
+    let (mut held, mut planned, mut tokens, mut asked) = (0, 0, 0, 0);
+    for request in requests(spec, count) {
+        let mut prompt: Vec<String> = Vec::new();
+        for message in writer.messages(&request, &[]) {
+            prompt.extend([
+                "<|im_start|>".into(),
+                format!("{:?}", message.role),
+                "\n".into(),
+            ]);
+            prompt.extend(message.text.split(' ').map(str::to_owned));
+            prompt.push("<|im_end|>".into());
+        }
+        prompt.extend(["<|im_start|>", "Assistant", "\n"].map(str::to_owned));
+        let mut whole = true;
+        for end in (16..prompt.len()).step_by(16) {
+            whole = !cache.insert(prompt[..end].to_vec()) && whole;
+            held += if whole { 16 } else { 0 };
+        }
+        planned += request.cached_tokens;
+        asked += request.input_tokens;
+        tokens += prompt.len();
+    }
+    (
+        f64::from(held) / tokens as f64,
+        f64::from(planned) / f64::from(asked),
+    )
+}
+
+/// What is planned to be reusable is what a server finds in the text.
+#[test]
+fn planned_hits_are_found_in_the_text() {
+    let unique = "input.fixed = 300\noutput.fixed = 5";
+    let groups = "input.uniform = { min = 200, max = 900 }\noutput.fixed = 5\n[prefixes]\n\
+        groups = { count = 12, zipf = 1.0, tokens = { uniform = { min = 100, max = 400 } } }";
+    let sessions = "input.fixed = 300\noutput.fixed = 40\nprefixes.system_tokens = 120\n\
+        [sessions]\nsteps.uniform = { min = 1, max = 5 }\nnext_input.fixed = 60";
+    for (spec, least) in [(unique, 0.0), (groups, 0.3), (sessions, 0.5)] {
+        let (found, planned) = hit_shares(spec, 150);
+        assert!(
+            (found - planned).abs() < 0.02,
+            "{found} of {planned}: {spec}"
+        );
+        assert!(planned >= least && (least > 0.0 || found == 0.0), "{spec}");
+    }
+}
+
 #[test]
 fn a_text_of_the_users_is_recombined() {
     let mut own = String::new();

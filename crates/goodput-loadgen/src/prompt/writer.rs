@@ -18,7 +18,7 @@ pub enum CountedBy {
     Tokenize,
     /// A fit to the server's `usage` of a few prompts: right on average.
     Calibration,
-    /// Nobody: four thirds of a token for a word.
+    /// Nobody: a token for a word and one for a punctuation mark.
     Assumption,
 }
 
@@ -29,7 +29,7 @@ impl CountedBy {
         match self {
             Self::Tokenize => "counted by the server's /tokenize",
             Self::Calibration => "fitted to the server's usage",
-            Self::Assumption => "assumed: 4/3 tokens a word",
+            Self::Assumption => "assumed: a token a word and a token a punctuation mark",
         }
     }
 }
@@ -56,7 +56,7 @@ pub struct PromptWriter {
 const TEXT: Stream = Stream(0x5052_4F53);
 
 impl PromptWriter {
-    /// A writer for a server that counts nothing: four thirds of a token for a word.
+    /// A writer for a server that counts nothing: a token for a word and one for a mark.
     #[must_use]
     pub fn assuming(corpus: Corpus) -> Self {
         let costs = Costs::new(&corpus, |text| Fit::ASSUMED.cost(text));

@@ -4,12 +4,12 @@ use goodput_ledger::{Mode, PointRow};
 use goodput_sweep::RunResult;
 use plotly::{
     Scatter,
-    common::{ErrorData, ErrorType, Marker, Mode as Draw},
+    common::{ErrorData, ErrorType, Marker, MarkerSymbol, Mode as Draw},
 };
 
-use super::{Chart, LoadScale, axis, by_load, ink, layout, level, points_line, title};
+use super::{Chart, LoadScale, axis, by_load, hollow, ink, layout, level, points_line, title};
 use crate::{
-    number::{count, number, percent, percent_short},
+    number::{count, percent, percent_short},
     terminal::load_words,
 };
 
@@ -19,13 +19,15 @@ enum Verdict {
     Keeps,
     Breaks,
     Open,
+    Void,
 }
 
 impl Verdict {
     fn of(point: &PointRow, objective: f64) -> Self {
         match point.attainment_interval {
-            Some(i) if point.valid && i.low >= objective => Self::Keeps,
-            Some(i) if point.valid && i.high < objective => Self::Breaks,
+            _ if !point.valid => Self::Void,
+            Some(i) if i.low >= objective => Self::Keeps,
+            Some(i) if i.high < objective => Self::Breaks,
             _ => Self::Open,
         }
     }
@@ -34,7 +36,8 @@ impl Verdict {
         match self {
             Self::Keeps => ("keeps the objective", ink::GOOD),
             Self::Breaks => ("breaks it", ink::LATE),
-            Self::Open => ("not decided", ink::ALL),
+            Self::Open => ("not decided", ink::WAIT),
+            Self::Void => ("not valid: not used", ink::ALL),
         }
     }
 }
@@ -57,7 +60,12 @@ pub(crate) fn by_rate(result: &RunResult) -> Option<Chart> {
         .title(title("% of requests in SLO"))
         .range(vec![(floor - room).max(0.0), 100.0 + room / 2.0]);
     let mut chart = Chart::new(layout(scale.axis(&points), y, 360));
-    for verdict in [Verdict::Keeps, Verdict::Open, Verdict::Breaks] {
+    for verdict in [
+        Verdict::Keeps,
+        Verdict::Open,
+        Verdict::Breaks,
+        Verdict::Void,
+    ] {
         let chosen: Vec<&PointRow> = points
             .iter()
             .copied()
@@ -83,6 +91,12 @@ fn with_interval(
     verdict: Verdict,
 ) -> super::Series<f64, Option<f64>> {
     let (name, color) = verdict.look();
+    let void = verdict == Verdict::Void;
+    let symbol = if void {
+        MarkerSymbol::CircleOpen
+    } else {
+        MarkerSymbol::Circle
+    };
     let share = |p: &PointRow| p.slo_attainment.map(|a| a * 100.0);
     let above = |p: &&PointRow| Some((p.attainment_interval?.high * 100.0 - share(p)?).max(0.0));
     let below = |p: &&PointRow| Some((share(p)? - p.attainment_interval?.low * 100.0).max(0.0));
@@ -102,7 +116,7 @@ fn with_interval(
     Scatter::new(scale.of(points), points.iter().map(|p| share(p)).collect())
         .name(name)
         .mode(Draw::Markers)
-        .marker(Marker::new().color(color).size(12))
+        .marker(Marker::new().color(color).size(12).symbol(symbol))
         .error_y(
             ErrorData::new(ErrorType::Data)
                 .symmetric(false)
@@ -133,15 +147,7 @@ pub(crate) fn by_clause(result: &RunResult) -> Option<Chart> {
         .title(title("% of requests within"))
         .range(vec![-2.0, 103.0]);
     let mut chart = Chart::new(layout(scale.axis(&points), y, 360));
-    let x = scale.of(&points);
-    let mut add = |name: &str, share: &dyn Fn(&PointRow) -> Option<f64>, color, width| {
-        let y = points.iter().map(|p| share(p).map(|s| s * 100.0)).collect();
-        let hover = points
-            .iter()
-            .map(|p| format!("<b>{}</b><br>{name}: {}%", load_words(p), percent(share(p))))
-            .collect();
-        chart.add(points_line(name, x.clone(), y, hover, color, width));
-    };
+    let (valid, void): (Vec<&PointRow>, Vec<&PointRow>) = points.iter().partition(|p| p.valid);
     for ((index, clause), color) in slo
         .clauses
         .iter()
@@ -149,15 +155,37 @@ pub(crate) fn by_clause(result: &RunResult) -> Option<Chart> {
         .zip(ink::SERIES.iter().cycle())
     {
         let share = move |p: &PointRow| p.first_slo()?.clauses.get(index)?.share;
-        add(&clause.clause, &share, color, 2.0);
+        let (x, y, hover) = shares(&valid, scale, &clause.clause, &share);
+        chart.add(points_line(&clause.clause, x, y, hover, color, 2.0));
     }
-    add(
-        "all clauses",
-        &|p: &PointRow| p.slo_attainment,
-        ink::TEXT,
-        3.0,
-    );
-    let name = format!("objective {}", number(slo.objective * 100.0) + "%");
-    chart.add(level(&name, &x, slo.objective * 100.0, ink::ALL));
+    let all = |p: &PointRow| p.slo_attainment;
+    let (x, y, hover) = shares(&valid, scale, "all clauses", &all);
+    chart.add(points_line("all clauses", x, y, hover, ink::TEXT, 3.0));
+    if !void.is_empty() {
+        let (x, y, hover) = shares(&void, scale, "all clauses, not valid", &all);
+        chart.add(hollow("not valid: not used", x, y, hover, ink::ALL));
+    }
+    let name = format!("objective {}", percent_short(slo.objective));
+    chart.add(level(
+        &name,
+        &scale.of(&points),
+        slo.objective * 100.0,
+        ink::ALL,
+    ));
     Some(chart)
+}
+
+/// Places, shares in percent and hover texts of some points.
+fn shares(
+    points: &[&PointRow],
+    scale: LoadScale,
+    name: &str,
+    share: &dyn Fn(&PointRow) -> Option<f64>,
+) -> (Vec<f64>, Vec<Option<f64>>, Vec<String>) {
+    let y = points.iter().map(|p| share(p).map(|s| s * 100.0)).collect();
+    let hover = points
+        .iter()
+        .map(|p| format!("<b>{}</b><br>{name}: {}%", load_words(p), percent(share(p))))
+        .collect();
+    (scale.of(points), y, hover)
 }

@@ -59,14 +59,13 @@ impl Spread {
 /// The distribution functions of every point, faint; the page brings out the chosen one, which it
 /// finds by `meta`.
 pub(crate) fn distribution(result: &RunResult, spread: Spread) -> Option<Chart> {
-    let (low, high) = ends(
-        result
-            .charts
-            .iter()
-            .flat_map(|c| spread.quantiles(c))
-            .copied(),
-    )?;
-    let x = logarithmic(&format!("{}, ms", spread.axis()), low, high * 3.0);
+    // The fastest few of a point may be far off, as a gap of nearly nothing: they set no scale.
+    let most = result
+        .charts
+        .iter()
+        .flat_map(|c| spread.quantiles(c).get(5..).unwrap_or_default());
+    let (low, high) = ends(most.copied())?;
+    let x = logarithmic(&format!("{}, ms", spread.axis()), low, high);
     let y = axis().title(title("% of requests")).range(vec![0.0, 102.0]);
     let mut chart = Chart::new(layout(x, y, 300).show_legend(false));
     let mut any = false;

@@ -71,42 +71,49 @@ pub(crate) fn latency(result: &RunResult, measure: Measure, mode: Mode) -> Optio
     );
     let mut chart = Chart::new(layout(scale.axis(&points), y, 360));
     let colors = [ink::GOOD_LIGHT, ink::GOOD, ink::GOOD_DEEP];
-    let mut sparse: Vec<(f64, Option<f64>, String)> = Vec::new();
+    let mut doubtful: Vec<(f64, Option<f64>, String)> = Vec::new();
     for (which, color) in (0..3).zip(colors) {
         let (mut x, mut values, mut hover) = (Vec::new(), Vec::new(), Vec::new());
         let mut name = "";
         for point in &points {
             let (percentile, rank, value) = measure.percentiles(point)[which];
             name = percentile;
-            let (at, n) = (scale.at(point.load()), measure.samples(point));
-            let text = format!(
-                "<b>{}</b><br>{percentile} {}<br>n {}",
-                load_words(point),
-                span_ms(value),
-                count(n)
-            );
-            let few = n < min_samples_for(rank);
-            if few && value.is_some() {
-                sparse.push((
-                    at,
-                    value,
-                    text.clone() + "<br>too few samples: close to the maximum",
-                ));
+            let at = scale.at(point.load());
+            let text = words(point, percentile, value, measure.samples(point));
+            let doubt = doubt(point, rank, measure.samples(point));
+            if let (Some(why), Some(_)) = (doubt, value) {
+                doubtful.push((at, value, format!("{text}<br>{why}")));
             }
             x.push(at);
-            values.push(value.filter(|_| !few));
+            values.push(value.filter(|_| doubt.is_none()));
             hover.push(text);
         }
         chart.add(points_line(name, x, values, hover, color, 2.5).connect_gaps(true));
     }
-    if !sparse.is_empty() {
-        let x = sparse.iter().map(|s| s.0).collect();
-        let y = sparse.iter().map(|s| s.1).collect();
-        let hover = sparse.into_iter().map(|s| s.2).collect();
-        chart.add(hollow("too few samples", x, y, hover, ink::ALL));
+    if !doubtful.is_empty() {
+        let x = doubtful.iter().map(|s| s.0).collect();
+        let y = doubtful.iter().map(|s| s.1).collect();
+        let hover = doubtful.into_iter().map(|s| s.2).collect();
+        chart.add(hollow("not to rely on", x, y, hover, ink::ALL));
     }
     if let Some((bound, clause)) = bound {
         chart.add(level(clause, &scale.of(&points), bound, ink::LATE));
     }
     Some(chart)
+}
+
+fn words(point: &PointRow, percentile: &str, value: Option<f64>, samples: u64) -> String {
+    let (load, value) = (load_words(point), span_ms(value));
+    format!(
+        "<b>{load}</b><br>{percentile} {value}<br>n {}",
+        count(samples)
+    )
+}
+
+/// Why a percentile is not to rely on.
+fn doubt(point: &PointRow, rank: f64, samples: u64) -> Option<&'static str> {
+    if !point.valid {
+        return Some("the point is not valid");
+    }
+    (samples < min_samples_for(rank)).then_some("too few samples: close to the maximum")
 }

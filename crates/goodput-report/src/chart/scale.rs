@@ -63,7 +63,7 @@ fn apart(labels: Vec<(f64, String)>, by: f64) -> (Vec<f64>, Vec<String>) {
     kept.into_iter().unzip()
 }
 
-/// A logarithmic axis for values from `low` to `high`, with as many labels as it has room for.
+/// A logarithmic axis that shows `low` to `high`, with as many labels as it has room for.
 pub(super) fn logarithmic(name: &str, low: f64, high: f64) -> Axis {
     let ratio = high / low;
     let steps: &[f64] = match ratio {
@@ -77,9 +77,12 @@ pub(super) fn logarithmic(name: &str, low: f64, high: f64) -> Axis {
         .flat_map(|decade| steps.iter().map(move |step| step * decade))
         .collect();
     let text = at.iter().map(|value| number(*value)).collect();
+    let (from, to) = (libm::log10(low), libm::log10(high));
+    let room = ((to - from) * 0.06).max(0.04);
     axis()
         .title(title(name))
         .type_(AxisType::Log)
+        .range(vec![from - room, to + room])
         .tick_values(at)
         .tick_text(text)
 }

@@ -12,6 +12,8 @@ use crate::number::{count, span};
 
 /// Requests shown; more would be too thin to tell apart.
 const MOST: usize = 120;
+/// A send lag below this is not drawn.
+const VISIBLE_LAG_S: f64 = 0.001;
 
 /// A sample of a point's requests, one bar each: waiting for the first token, then streaming; late
 /// ones in another colour.
@@ -29,7 +31,10 @@ pub(crate) fn requests(of_point: &PointChart) -> Option<Chart> {
     let x = axis().title(title("seconds")).zero_line(false);
     let height = 90 + (bars.len() * 6).clamp(120, 720);
     let mut chart = Chart::new(layout(x, y, height));
-    let wait = |b: &RequestBar| Some((b.origin_s, b.first_token_s.unwrap_or(b.end_s)));
+    let sent = |b: &RequestBar| b.sent_s.unwrap_or(b.end_s);
+    let unsent =
+        |b: &RequestBar| (sent(b) - b.origin_s > VISIBLE_LAG_S).then(|| (b.origin_s, sent(b)));
+    let wait = |b: &RequestBar| Some((sent(b), b.first_token_s.unwrap_or(b.end_s)));
     let stream = |met: bool| {
         move |b: &RequestBar| {
             b.first_token_s
@@ -37,6 +42,9 @@ pub(crate) fn requests(of_point: &PointChart) -> Option<Chart> {
                 .map(|first| (first, b.end_s))
         }
     };
+    if bars.iter().any(|b| unsent(b).is_some()) {
+        chart.add(segments("due, not yet sent", bars, unsent, ink::ALL, 2.5));
+    }
     chart.add(segments(
         "waiting for the first token",
         bars,

@@ -2,7 +2,7 @@
 
 use goodput_sweep::{Finding, RunResult, SloFacts};
 
-use super::text::{escape, pairs, paragraph};
+use super::text::{escape, pairs, prose, sentence_case};
 use crate::number::{NONE, number, percent_short, span};
 
 /// What takes trust away from the answers, before anyone acts on them.
@@ -30,7 +30,7 @@ pub(super) fn read_first(result: &RunResult) -> String {
     }
     let items: Vec<String> = notes
         .iter()
-        .map(|note| format!("<li>{}</li>", escape(note)))
+        .map(|note| format!("<li>{}</li>", prose(note)))
         .collect();
     format!(
         "<aside class=\"first\"><h3>Read this first</h3><ul>{}</ul></aside>\n",
@@ -43,9 +43,9 @@ fn one_sentence(finding: &Finding) -> String {
         return finding.evidence.clone();
     }
     format!(
-        "{}: {}",
+        "{}. {}",
         finding.evidence.trim_end_matches('.'),
-        finding.advice
+        sentence_case(&finding.advice)
     )
 }
 
@@ -56,11 +56,15 @@ pub(super) fn findings(result: &RunResult) -> String {
         } else {
             "finding"
         };
-        let advice = paragraph("advice", &finding.advice);
+        let advice = if finding.advice.is_empty() {
+            String::new()
+        } else {
+            format!("<p class=\"advice\">{}</p>", prose(&finding.advice))
+        };
         format!(
-            "<article class=\"{class}\"><h3>{}</h3>{}{advice}</article>\n",
+            "<article class=\"{class}\"><h3>{}</h3><p>{}</p>{advice}</article>\n",
             escape(&heading(&finding.name)),
-            paragraph("", &finding.evidence),
+            prose(&finding.evidence),
         )
     };
     result.findings.iter().map(article).collect()

@@ -1,7 +1,8 @@
 //! `report.html`: one page that opens offline, for people who decide.
 
-mod answers;
+mod cards;
 mod facts;
+mod headline;
 mod lessons;
 mod page;
 mod point;
@@ -22,17 +23,25 @@ use page::Page;
 #[must_use]
 pub fn report(result: &RunResult) -> String {
     let mut page = Page::new(result);
-    page.add(&answers::headline(result));
-    page.add(&answers::cards(result));
+    page.add(&headline::headline(result));
+    page.add(&cards::cards(result));
     page.add(&facts::read_first(result));
-    goodput(&mut page, result);
-    promise(&mut page, result);
+    // Nothing is drawn against load where there is only one.
+    let several = result.points.len() > 1;
+    if several {
+        goodput(&mut page, result);
+        promise(&mut page, result);
+    }
     page.section("findings", "Findings", "", &facts::findings(result));
-    latency(&mut page, result);
-    clauses(&mut page, result);
+    if several {
+        latency(&mut page, result);
+    }
+    clauses(&mut page, result, several);
     page.section("tiers", "Every SLO of this run", "", &table::tiers(result));
     one_point(&mut page, result);
-    reading_speed(&mut page, result);
+    if several {
+        reading_speed(&mut page, result);
+    }
     page.section("points", "All load points", "", &table::points(result));
     page.section(
         "lessons",
@@ -59,7 +68,7 @@ fn goodput(page: &mut Page, result: &RunResult) {
     page.section(
         "curve",
         "Goodput against load",
-        answers::curve_sentence(result).as_str(),
+        headline::curve_sentence(result).as_str(),
         &figure,
     );
 }
@@ -107,21 +116,14 @@ fn latency(page: &mut Page, result: &RunResult) {
     }
 }
 
-fn clauses(page: &mut Page, result: &RunResult) {
-    let Some(by_clause) = chart::by_clause(result) else {
-        return;
-    };
-    let figure = page.figure(
-        "by-clause",
-        by_clause,
-        "Share of requests within each bound; failures are within none.",
-    );
-    page.section(
-        "clauses",
-        "Which clause binds",
-        "",
-        &(figure + &table::clauses(result)),
-    );
+fn clauses(page: &mut Page, result: &RunResult, chart: bool) {
+    let table = table::clauses(result);
+    let figure = chart::by_clause(result).filter(|_| chart).map(|by_clause| {
+        let caption = "Share of requests within each bound; failures are within none.";
+        page.figure("by-clause", by_clause, caption)
+    });
+    let html = figure.unwrap_or_default() + &table;
+    page.section("clauses", "Which clause binds", "", &html);
 }
 
 fn one_point(page: &mut Page, result: &RunResult) {

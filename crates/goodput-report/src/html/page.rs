@@ -11,6 +11,15 @@ use crate::chart::Chart;
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 
+/// The server in a word or two.
+fn server(result: &RunResult) -> String {
+    let server = &result.holds_for.server;
+    if server.emulated {
+        return "emulated replica".to_owned();
+    }
+    crate::terminal::engine(server)
+}
+
 /// A page under construction.
 pub(super) struct Page {
     title: String,
@@ -28,10 +37,7 @@ impl Page {
         } else {
             "Goodput report"
         };
-        let mut facts = vec![
-            model.clone(),
-            crate::terminal::engine(&result.holds_for.server),
-        ];
+        let mut facts = vec![model.clone(), server(result)];
         facts.extend(
             result
                 .holds_for

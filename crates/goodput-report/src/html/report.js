@@ -3,6 +3,8 @@
   const plots = [...document.querySelectorAll(".plot")];
   const select = document.getElementById("point");
   const config = { responsive: true, displayModeBar: false };
+  // The width of a chart on paper, in px; none on a screen, where charts follow the window.
+  let paper = null;
 
   // Colours in the figures are names; the page's style sheet holds their values for each theme.
   const themed = (figure) => {
@@ -39,6 +41,7 @@
     if (!figure) return;
     const { data, layout } = themed(figure);
     if (spread !== undefined) bringOut({ data });
+    if (paper) layout.width = paper;
     if (innerWidth < 600) {
       layout.margin = { ...layout.margin, l: 44, r: 8, t: layout.margin.t + 30 };
       layout.legend.x = -0.1;
@@ -59,6 +62,7 @@
 
   select?.addEventListener("change", choose);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-  matchMedia("print").addEventListener("change", drawAll);
+  addEventListener("beforeprint", () => { paper = 660; drawAll(); });
+  addEventListener("afterprint", () => { paper = null; drawAll(); });
   drawAll();
 })();

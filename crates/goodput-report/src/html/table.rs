@@ -32,8 +32,7 @@ pub(super) fn points(result: &RunResult) -> String {
         notes += "<p class=\"note\">Struck-out loads are not valid; no answer rests on them.</p>";
     }
     let head = "<tr><th rowspan=2>Load<th rowspan=2>req/s<th colspan=2>TTFT ms<th colspan=2>TPOT ms<th>Gap ms\
-        <th rowspan=2>in SLO %<th colspan=2>tok/s<th rowspan=2>char/s<th rowspan=2>words/s<th rowspan=2>n\
-        <th rowspan=2 class=\"left\">Remarks</tr>\
+        <th rowspan=2>in SLO %<th colspan=2>tok/s<th rowspan=2>char/s<th rowspan=2>words/s<th rowspan=2>n</tr>\
         <tr><th>p50<th>p99<th>p50<th>p99<th>p99<th>good<th>all</tr>";
     format!(
         "<div class=\"scroll\"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>\n{notes}"
@@ -75,11 +74,19 @@ fn row(point: &PointRow) -> String {
         .map(|cell| format!("<td>{}", escape(cell)))
         .collect();
     let class = if point.valid { "" } else { " class=\"void\"" };
+    let load = escape(&load_words(point));
+    let remarks = remarks(point);
+    let remarks = if remarks.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "<tr class=\"remark\"><td colspan=13>{}</tr>\n",
+            escape(&remarks)
+        )
+    };
     format!(
-        "<tr{class}><th scope=\"row\">{}{}<td class=\"left\">{}</tr>\n",
-        escape(&load_words(point)),
-        cells.concat(),
-        escape(&remarks(point)),
+        "<tr{class}><th scope=\"row\">{load}{}</tr>\n{remarks}",
+        cells.concat()
     )
 }
 

@@ -24,6 +24,34 @@ pub(super) fn paragraph(class: &str, text: &str) -> String {
     format!("<p class=\"{class}\">{}</p>\n", escape(text))
 }
 
+/// `text` as a sentence: a capital first, a full stop last.
+pub(super) fn sentence_case(text: &str) -> String {
+    let mut characters = text.chars();
+    let Some(first) = characters.next() else {
+        return String::new();
+    };
+    let end = if text.ends_with(['.', '!', '?']) {
+        ""
+    } else {
+        "."
+    };
+    first.to_uppercase().chain(characters).collect::<String>() + end
+}
+
+/// A sentence in which what stands between backticks is code.
+pub(super) fn prose(text: &str) -> String {
+    let text = sentence_case(text);
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len().is_multiple_of(2) {
+        return escape(&text);
+    }
+    let part = |(index, part): (usize, &&str)| match index % 2 {
+        0 => escape(part),
+        _ => format!("<code>{}</code>", escape(part)),
+    };
+    parts.iter().enumerate().map(part).collect()
+}
+
 /// A list of names and values.
 pub(super) fn pairs<'a>(items: impl IntoIterator<Item = (&'a str, String)>) -> String {
     let mut out = String::from("<dl>\n");
@@ -43,5 +71,15 @@ mod tests {
     fn a_model_named_like_a_script_stays_text() {
         assert_eq!(escape("<script>'\"&"), "&lt;script&gt;&#39;&quot;&amp;");
         assert_eq!(paragraph("lead", ""), "");
+    }
+
+    #[test]
+    fn findings_read_as_sentences() {
+        assert_eq!(
+            prose("`ttft` binds: 5 < 7"),
+            "<code>ttft</code> binds: 5 &lt; 7."
+        );
+        assert_eq!(prose("one ` alone"), "One ` alone.");
+        assert_eq!(prose(""), "");
     }
 }

@@ -1,10 +1,10 @@
-//! The answers, what to know about them, and where the evidence lies.
+//! The answers.
 
 use goodput_ledger::{Mode, PointRow};
 use goodput_sweep::{OperatingPoint, RunResult};
 
 use crate::{
-    number::{NONE, number, percent_short, span, span_ms},
+    number::{NONE, count, number, percent_short, span_ms},
     style::{Ink, Style, wrap},
 };
 
@@ -24,6 +24,9 @@ pub fn answer(result: &RunResult, style: Style) -> String {
         .gpus
         .map_or_else(String::new, |n| format!(" of {n} GPUs"));
     let mut out = style.paint(Ink::Heading, &format!("ANSWER, per replica{gpus}")) + "\n";
+    if let [only] = result.points.as_slice() {
+        return out + &written(&of_one(result, only), style) + &written(&rates(only), style);
+    }
     let found = [
         sell(result),
         scale_out(answers),
@@ -37,6 +40,48 @@ pub fn answer(result: &RunResult, style: Style) -> String {
         out += &written(&line, style);
     }
     out
+}
+
+/// What a single load point says of the objective.
+fn of_one(result: &RunResult, point: &PointRow) -> Line {
+    let objective = result
+        .holds_for
+        .slos
+        .first()
+        .map_or(1.0, |slo| slo.objective);
+    let share = point
+        .slo_attainment
+        .map_or_else(|| NONE.to_owned(), percent_short);
+    let figure = format!(
+        "{share} of {} at {}",
+        count(point.requests),
+        load_words(point)
+    );
+    let kept = percent_short(objective);
+    let meaning = match point.attainment_interval {
+        _ if !point.valid => "the point is not valid".to_owned(),
+        Some(i) if i.low >= objective => format!("at least {}: keeps {kept}", percent_short(i.low)),
+        Some(i) if i.high < objective => {
+            format!("at most {}: breaks {kept}", percent_short(i.high))
+        }
+        Some(i) => {
+            let (low, high) = (percent_short(i.low), percent_short(i.high));
+            format!("{low} to {high}: whether it keeps {kept} is not decided")
+        }
+        None => "no request was judged".to_owned(),
+    };
+    ("in SLO", figure, meaning)
+}
+
+/// What one stream and the replica get at a load point.
+fn rates(point: &PointRow) -> Line {
+    let stream = point.stream_tok_s.map_or_else(|| NONE.to_owned(), number);
+    let (all, good) = (number(point.throughput_tok_s), number(point.goodput_tok_s));
+    (
+        "rates",
+        format!("stream {stream} | replica {all} | good {good} tok/s"),
+        String::new(),
+    )
 }
 
 fn written((name, figure, meaning): &Line, style: Style) -> String {
@@ -218,7 +263,7 @@ fn per_gpu(answers: &OperatingPoint) -> Option<Line> {
 }
 
 /// The load without its unit: `56`, `5.2 req/s`.
-pub(crate) fn load(point: &PointRow) -> String {
+fn load(point: &PointRow) -> String {
     match point.mode {
         Mode::Closed => number(point.load()),
         Mode::Open => format!("{} req/s", number(point.load())),
@@ -231,71 +276,4 @@ pub(crate) fn load_words(point: &PointRow) -> String {
         Mode::Closed => format!("{} in flight", number(point.load())),
         Mode::Open => format!("{} req/s", number(point.load())),
     }
-}
-
-/// What a reader should know, one paragraph each. Empty if there is nothing.
-#[must_use]
-pub fn findings(result: &RunResult, style: Style) -> String {
-    let longest = result
-        .findings
-        .iter()
-        .map(|f| f.name.chars().count())
-        .max()
-        .unwrap_or(0);
-    let indent = longest + 4;
-    let mut out = String::new();
-    for finding in &result.findings {
-        let ink = if finding.severe {
-            Ink::Alarm
-        } else {
-            Ink::Heading
-        };
-        let name = style.paint(ink, &format!("! {:<longest$}", finding.name));
-        let text = if finding.advice.is_empty() {
-            finding.evidence.clone()
-        } else {
-            format!(
-                "{}: {}",
-                finding.evidence.trim_end_matches('.'),
-                finding.advice
-            )
-        };
-        let lines = wrap(&text, style.width.saturating_sub(indent).max(30));
-        out += &format!(
-            "{name}  {}\n",
-            lines.join(&format!("\n{}", " ".repeat(indent)))
-        );
-    }
-    out
-}
-
-/// What the result holds for, where its files are, how long it took, and the exit code.
-#[must_use]
-pub fn footer(result: &RunResult, folder: Option<&str>, exit: u8, style: Style) -> String {
-    let mut out = String::new();
-    if !result.complete {
-        let why = result
-            .incomplete_because
-            .as_deref()
-            .unwrap_or("it was stopped");
-        out += &style.paint(
-            Ink::Alarm,
-            &format!("INCOMPLETE: {why}. What was measured is kept.\n"),
-        );
-    }
-    if !result.holds_for.boot.is_empty() {
-        out += &format!("holds for  {}\n", result.holds_for.boot);
-    }
-    let files = folder.map_or_else(String::new, |folder| {
-        format!(
-            "{}/  report.html  result.json  points.csv  requests.jsonl",
-            folder.trim_end_matches('/')
-        )
-    });
-    let end = format!("{}, exit {exit}", span(result.duration_s));
-    let gap = style
-        .width
-        .saturating_sub(files.chars().count() + end.chars().count())
-        .max(2);
-    out + &files + &" ".repeat(if files.is_empty() { 0 } else { gap }) + &end + "\n"
 }

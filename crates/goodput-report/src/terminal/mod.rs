@@ -4,15 +4,17 @@
 
 mod answer;
 mod comparison;
+mod findings;
 mod head;
 mod live;
 mod points;
 
 use goodput_sweep::RunResult;
 
-pub use answer::{answer, findings, footer};
-pub(crate) use answer::{load, load_words, not_this};
+pub use answer::answer;
+pub(crate) use answer::{load_words, not_this};
 pub use comparison::comparison;
+pub use findings::{findings, footer};
 pub(crate) use head::engine;
 pub use head::{client, head};
 pub use live::{Live, cost};

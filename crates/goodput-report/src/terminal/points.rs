@@ -124,6 +124,9 @@ pub fn closed_table(result: &RunResult, style: Style) -> String {
 
 /// What the answers make of a point.
 fn mark(result: &RunResult, point: &PointRow) -> &'static str {
+    if result.points.len() < 2 {
+        return "";
+    }
     let answers = &result.operating_point;
     let is = |row: Option<&PointRow>| row.is_some_and(|row| row.point == point.point);
     let peak = is(answers.by_goodput.as_ref().map(|best| &best.row));
@@ -155,6 +158,7 @@ pub fn open_row(point: &PointRow, objective: f64, style: Style) -> String {
     let n = count(point.requests);
     let share = percent(point.slo_attainment);
     let (bound, verdict) = match point.attainment_interval {
+        Some(i) if !point.valid => (at("at least", i.low), "not valid, not used"),
         Some(i) if i.low >= objective => (at("at least", i.low), "keeps the objective"),
         Some(i) if i.high < objective => (at("at most", i.high), "breaks it"),
         Some(i) => (

@@ -184,3 +184,12 @@ fn figures_a_gpu_are_shown_where_their_number_is_known() {
     assert!(text.contains("ANSWER, per replica of 2 GPUs"), "{text}");
     assert!(text.contains("per GPU    good tok/s: 661 at cap"), "{text}");
 }
+
+#[test]
+fn one_point_is_told_by_itself() {
+    let mut result = sample();
+    result.points = vec![result.points.remove(7)];
+    insta::assert_snapshot!(
+        closed_table(&result, Style::plain()) + &answer(&result, Style::plain())
+    );
+}

@@ -126,6 +126,41 @@ fn bursts_of_misses_widen_the_interval_of_attainment() {
     );
 }
 
+/// Bins of 50 requests of a server that is well or unwell for several bins on end: it misses 0.5 %
+/// or 8 % of them. The true share of misses is 2 %.
+fn moody(bins: u64, seed: u64) -> Vec<(u64, u64)> {
+    let mut draws = Draws::new(seed, Stream(3), 0);
+    let mut unwell = draws.unit() < 0.2;
+    (0..bins)
+        .map(|_| {
+            if draws.unit() < 0.25 {
+                unwell = draws.unit() < 0.2;
+            }
+            let miss = if unwell { 0.08 } else { 0.005 };
+            let met = (0..50).filter(|_| draws.unit() >= miss).count();
+            (met as u64, 50)
+        })
+        .collect()
+}
+
+#[test]
+fn the_interval_of_attainment_holds_the_truth_where_misses_come_in_bursts() {
+    let held = |bins: u64, interval: fn(&[(u64, u64)]) -> Option<Interval>| {
+        let hit = |&seed: &u64| interval(&moody(bins, seed)).unwrap().contains(0.98);
+        (0..300).filter(hit).count() as f64 / 300.0
+    };
+    let blind = |bins: &[(u64, u64)]| {
+        let sum = |of: fn(&(u64, u64)) -> u64| bins.iter().map(of).sum();
+        wilson(sum(|bin| bin.0), sum(|bin| bin.1), 0.95)
+    };
+    let aware = |bins: &[(u64, u64)]| attainment_interval(bins, 0.95);
+    for (bins, least) in [(30, 0.6), (120, 0.87), (400, 0.92)] {
+        let (aware, blind) = (held(bins, aware), held(bins, blind));
+        assert!(aware >= least, "{bins} bins: {aware}");
+        assert!(blind < aware - 0.25, "{bins} bins: {blind} against {aware}");
+    }
+}
+
 proptest! {
     #[test]
     fn wilson_holds_the_share_and_narrows_with_more_cases(good in 0_u64..500, bad in 0_u64..500) {

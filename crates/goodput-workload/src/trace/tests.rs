@@ -106,6 +106,7 @@ fn own_records_are_a_trace() {
             series: SeriesId::default(),
             vantage: Vantage::Client,
             session: 4,
+            steps: 2,
             step,
             planned_input_tokens: 100 + 50 * u32::from(step),
             planned_cached_tokens: 0,
@@ -203,6 +204,8 @@ fn odd_chats_are_counted_with_their_reasons() {
     let error = spec.check_available(6).unwrap_err();
     assert_eq!((error.asked, error.available), (6, 2));
     let repeated = text.replace("repeat = false", "repeat = true");
+    assert!((spec.repeat_share(6) - 4.0 / 6.0).abs() < 1e-12);
+    assert!(spec.repeat_share(2).abs() < 1e-12);
     assert!(
         WorkloadSpec::parse("odd.toml", &repeated)
             .unwrap()

@@ -11,7 +11,7 @@ use goodput_protocol::{
     AnswerRequest, ChatMessage, ChatRole, ExtraFields, LimitField, OutputLimit, PromptBody,
     UsageReports,
 };
-use goodput_workload::{OutputPolicy, PlannedRequest, Role, TextSource, WorkloadSpec};
+use goodput_workload::{History, OutputPolicy, PlannedRequest, Role, TextSource, WorkloadSpec};
 
 use crate::{exit::Failure, talk::Voice};
 
@@ -28,6 +28,7 @@ struct Form {
     target: Target,
     extra: ExtraFields,
     policy: OutputPolicy,
+    history: History,
 }
 
 impl Composer {
@@ -43,6 +44,7 @@ impl Composer {
         let form = Form {
             extra: ExtraFields::new(target.extra_body.clone().into_iter().collect()),
             policy: spec.output_policy(),
+            history: spec.history(),
             target,
         };
         let corpus = corpus(spec)?;
@@ -71,6 +73,10 @@ impl Compose for Composer {
             OutputPolicy::IgnoreEos => OutputLimit::IgnoreEos(tokens),
         };
         self.form.body(&messages, output, self.form.target.stream)
+    }
+
+    fn wants_replies(&self) -> bool {
+        self.form.history == History::Served
     }
 }
 

@@ -43,6 +43,8 @@ pub(crate) struct Run {
     pub(crate) seed: u64,
     pub(crate) gpus: Option<u32>,
     pub(crate) requests: Option<std::num::NonZeroU32>,
+    /// Whether warm-up was switched off.
+    pub(crate) cold: bool,
     pub(crate) lengths: Lengths,
     pub(crate) question: Question,
     pub(crate) rows: Arc<RowWriter>,
@@ -137,7 +139,8 @@ impl Run {
     }
 
     fn settle(&self, load: Load) -> Settle {
-        if self.requests.is_some_and(|n| n.get() == 1) {
+        // A counted point without warm-up sends exactly what was asked for, and measures it all.
+        if self.requests.is_some() && self.cold {
             return Settle::None;
         }
         match load {

@@ -145,6 +145,7 @@ impl Setting<'_> {
             seed: self.seed,
             gpus: self.flags.gpus,
             requests: self.count()?,
+            cold: self.warm_up(NonZeroU32::MIN)? == WarmUp::Nothing,
             lengths: self.lengths()?,
             question: Question {
                 objective,

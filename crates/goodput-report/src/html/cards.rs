@@ -1,95 +1,13 @@
-//! The answers: one sentence, then a card each.
+//! The answers, a card each.
 
 use goodput_ledger::{Mode, PointRow};
 use goodput_sweep::{ByObjective, OperatingPoint, RunResult};
 
-use super::text::{escape, paragraph};
+use super::text::{escape, sentence_case};
 use crate::{
-    number::{count, number, number_or_none, percent, percent_short, span_ms},
-    terminal::{load, load_words, not_this},
+    number::{NONE, number, number_or_none, percent_short, span_ms},
+    terminal::{load_words, not_this},
 };
-
-/// The one sentence to remember, and how sure it is.
-pub(super) fn headline(result: &RunResult) -> String {
-    let (sentence, why) = sentence(result);
-    format!("<h1>{}</h1>\n{}", escape(&sentence), paragraph("sub", &why))
-}
-
-fn sentence(result: &RunResult) -> (String, String) {
-    let answers = &result.operating_point;
-    if let [only] = result.points.as_slice() {
-        return bench(only);
-    }
-    if let Some(sell) = &answers.by_objective {
-        return (
-            format!(
-                "Sell {} requests a second per replica.",
-                number(sell.rate_req_s)
-            ),
-            sold(result, sell),
-        );
-    }
-    let missing = sentence_case(&answers.missing.join(". "));
-    match (&answers.by_clauses, &answers.by_goodput) {
-        (Some(cap), _) => (format!("Cap each replica at {}.", load_words(cap)), missing),
-        (None, Some(peak)) => (
-            format!(
-                "No tested load holds every clause; goodput peaks at {}.",
-                load_words(&peak.row)
-            ),
-            missing,
-        ),
-        (None, None) => ("No tested load meets the SLO.".to_owned(), missing),
-    }
-}
-
-fn sold(result: &RunResult, sell: &ByObjective) -> String {
-    let objective = result
-        .holds_for
-        .slos
-        .first()
-        .map_or(1.0, |slo| slo.objective);
-    format!(
-        "At this rate {}% of {} requests met the SLO, and at least {}% with 95% confidence. The objective is {}.",
-        percent(Some(sell.attainment)),
-        count(sell.row.requests),
-        percent(Some(sell.interval.low)),
-        percent_short(objective),
-    )
-}
-
-fn bench(point: &PointRow) -> (String, String) {
-    let share = percent(point.slo_attainment);
-    let interval = point.attainment_interval.map_or_else(String::new, |i| {
-        format!(
-            " The 95% interval is {} to {}%.",
-            percent(Some(i.low)),
-            percent(Some(i.high))
-        )
-    });
-    (
-        format!("{share}% of requests met the SLO at {}.", load_words(point)),
-        format!(
-            "{} requests were measured.{interval}",
-            count(point.requests)
-        ),
-    )
-}
-
-/// What the goodput curve shows, in a sentence.
-pub(super) fn curve_sentence(result: &RunResult) -> String {
-    let answers = &result.operating_point;
-    let (Some(peak), Some(most)) = (&answers.by_goodput, not_this(answers)) else {
-        return String::new();
-    };
-    format!(
-        "Goodput peaks at {}; throughput goes on to {} tok/s at {}, where {} of it is late.",
-        load_words(&peak.row),
-        number(most.throughput_tok_s),
-        load_words(most),
-        percent_short(most.late_share().unwrap_or(0.0)),
-    )
-}
 
 struct Card {
     class: &'static str,
@@ -212,8 +130,9 @@ fn cap(result: &RunResult) -> Card {
         lines: vec![
             run_at,
             format!(
-                "The last load where every clause holds; {}% meet all of them.",
-                percent(cap.slo_attainment)
+                "The last load where every clause holds; {} meet all of them.",
+                cap.slo_attainment
+                    .map_or_else(|| NONE.to_owned(), percent_short)
             ),
         ],
     }
@@ -248,12 +167,14 @@ fn peak(answers: &OperatingPoint) -> Card {
     let interval = peak.interval.map_or_else(String::new, |i| {
         format!("[{} to {}] ", number(i.low), number(i.high))
     });
-    let late = peak.late_share.map_or_else(String::new, |share| {
-        format!(
-            "{} of the tokens are late here: not an operating point.",
-            percent_short(share)
-        )
-    });
+    let late = match peak.late_share {
+        Some(share) if share >= 0.0005 => {
+            let share = percent_short(share);
+            format!("{share} of the tokens are late here: not an operating point.")
+        }
+        Some(_) => "No token is late here.".to_owned(),
+        None => String::new(),
+    };
     let edge = if answers.peak_bracketed {
         ""
     } else {
@@ -360,7 +281,13 @@ fn strip(point: &PointRow) -> String {
             "of these in time",
             format!("{} tok/s", number(point.goodput_tok_s)),
         ),
-        ("load", load(point)),
+        (
+            "words in time",
+            format!(
+                "{}/s",
+                number_or_none(point.first_slo().map(|s| s.good_words_per_s))
+            ),
+        ),
     ];
     facts_strip(&facts)
 }
@@ -377,13 +304,4 @@ fn facts_strip(facts: &[(&str, String)]) -> String {
         })
         .collect();
     format!("<dl class=\"strip\">{}</dl>\n", items.concat())
-}
-
-fn sentence_case(text: &str) -> String {
-    let mut characters = text.chars();
-    let Some(first) = characters.next() else {
-        return String::new();
-    };
-    let end = if text.ends_with('.') { "" } else { "." };
-    first.to_uppercase().chain(characters).collect::<String>() + end
 }
