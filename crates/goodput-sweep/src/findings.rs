@@ -419,9 +419,7 @@ fn stalls(points: &[PointRow]) -> Option<Finding> {
 
 fn server_timing(points: &[PointRow]) -> Option<Finding> {
     let share = |p: &PointRow| p.server_timings_implausible as f64 / p.server_timings.max(1) as f64;
-    let worst = points
-        .iter()
-        .max_by(|a, b| share(a).total_cmp(&share(b)))?;
+    let worst = points.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
     if share(worst) <= IMPLAUSIBLE_TIMINGS {
         return None;
     }

@@ -148,7 +148,7 @@ impl Run {
                 at_most: (4 * self.e2e_p95()).max(Duration::from_secs(10)),
             },
             Load::Open { .. } => Settle::Fixed(
-                (2 * self.e2e_p95()).clamp(Duration::from_secs(2), Duration::from_secs(60)),
+                (2 * self.e2e_p95()).clamp(Duration::from_secs(2), Duration::from_mins(1)),
             ),
         }
     }
