@@ -46,6 +46,9 @@ pub struct PointFacts {
     pub client_cpu_share: Option<f64>,
     /// Prefix-cache look-ups that hit, by the server's own counters over the window.
     pub server_cached_share: Option<f64>,
+    /// Requests whose decode time both sides tell, those of them that differ by more than a factor
+    /// of two, and by what factor the last one did.
+    pub server_timings: (u64, u64, Option<f64>),
     /// Why the point may not be used.
     pub invalid: Vec<String>,
     /// What else a reader should know.
@@ -144,6 +147,9 @@ impl PointBooks {
                 .share(self.counted.measured - self.counted.new_connections),
             burst_share: self.share(self.counted.bursts),
             not_streamed: self.counted.not_streamed,
+            server_timings: facts.server_timings.0,
+            server_timings_implausible: facts.server_timings.1,
+            server_timing_ratio: facts.server_timings.2,
             lengths: LengthRow {
                 server_cached_share: facts.server_cached_share,
                 ..self.lengths.row(&self.counted, ok)

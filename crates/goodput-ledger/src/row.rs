@@ -239,6 +239,15 @@ pub struct PointRow {
     pub burst_share: Option<f64>,
     /// Answers that were not streamed although asked to be.
     pub not_streamed: u64,
+    /// Requests of which the server told its own decode time and the client measured one.
+    #[serde(default)]
+    pub server_timings: u64,
+    /// Of these, requests where the two differ by more than a factor of two: not used anywhere.
+    #[serde(default)]
+    pub server_timings_implausible: u64,
+    /// The server's time over the client's at the last of these.
+    #[serde(default)]
+    pub server_timing_ratio: Option<f64>,
     /// Asked and served lengths, cache hits.
     pub lengths: LengthRow,
     /// Every SLO of the run, the first one included.

@@ -120,6 +120,7 @@ fn facts(window: Range<Timestamp>) -> PointFacts {
         loop_lag_p99_ns: None,
         client_cpu_share: None,
         server_cached_share: None,
+        server_timings: (0, 0, None),
         invalid: Vec::new(),
         warnings: Vec::new(),
     }

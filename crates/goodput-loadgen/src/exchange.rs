@@ -239,6 +239,7 @@ impl Exchange {
     fn file(self, went: Result<(), Broken>) -> Option<String> {
         let mut answering = self.answering.borrow_mut();
         let (open, seen, status) = answering.close(went.is_err())?;
+        let server_decode = seen.timings.and_then(|timings| timings.decode);
         let mut end = seen.to_end(status, 1);
         end.streamed |= self.client.target().stream && end.outcome != Outcome::Ok;
         let mut error = match went {
@@ -255,6 +256,7 @@ impl Exchange {
             let mut note = self.slip.note.borrow_mut();
             note.text.clone_from(&text);
             note.error = error;
+            note.server_decode = server_decode;
         }
         open.end(self.client.clock().now(), end);
         text

@@ -60,7 +60,7 @@ pub use prompt::{
     WrittenMessage, calibration_prompts,
 };
 pub use reach::{Reach, reach};
-pub use report::{Invalid, PointReport};
+pub use report::{Invalid, PointReport, ServerTimings};
 pub use run::{Compose, Observer, run_point};
 pub use runtime::runtime;
 pub use scrape::{Scrape, Scraper, scrape};

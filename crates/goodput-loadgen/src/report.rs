@@ -108,6 +108,17 @@ impl std::fmt::Display for Invalid {
     }
 }
 
+/// How the decode times that a server reports compare with those the client measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ServerTimings {
+    /// Measured requests of which both are known.
+    pub told: u64,
+    /// Of these, those outside a factor of two: another unit or another span, not to be used.
+    pub implausible: u64,
+    /// Server's time over client's time at the last of these.
+    pub last_ratio: Option<f64>,
+}
+
 /// What a load point says of itself, beside its records.
 #[derive(Clone, Debug)]
 pub struct PointReport {
@@ -138,6 +149,8 @@ pub struct PointReport {
     pub in_flight_at_end: u32,
     /// Of these, requests that were cancelled at the limit of the drain.
     pub cut_at_drain: u32,
+    /// The server's own times against the client's.
+    pub server_timings: ServerTimings,
     /// Whether it was asked to stop before its end.
     pub interrupted: bool,
     /// Why its figures are not to be trusted; empty if they are.

@@ -440,6 +440,7 @@ impl<O: Observer + 'static> Run<O> {
             not_sent: tally.not_sent,
             in_flight_at_end: course.in_flight_at_end(),
             cut_at_drain: tally.cut,
+            server_timings: tally.server_timings,
             interrupted: course.interrupted(),
             invalid: Vec::new(),
         };

@@ -1,7 +1,7 @@
 //! The slip of paper that goes with one open request: where it is filed, and what the record has
 //! no field for.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use goodput_record::{Arrival, GapBuffer, Phase, RequestRecord, Sink, Timestamp};
 
@@ -25,6 +25,8 @@ pub(crate) struct Note {
     pub(crate) error: Option<String>,
     /// When the load thread turned to it; later than due by the thread's own lag.
     pub(crate) begun: Option<Timestamp>,
+    /// How long the server says it decoded.
+    pub(crate) server_decode: Option<Duration>,
     /// Whether it could not be sent for a reason on this machine.
     pub(crate) ours: bool,
     /// Whether it is counted as in flight.

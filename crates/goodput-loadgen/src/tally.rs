@@ -1,9 +1,19 @@
 //! Counts of one load point that are no records.
 
+use std::time::Duration;
+
+use goodput_protocol::{Plausibility, plausibility};
 use goodput_record::{Outcome, Phase, RequestSummary, Timestamp, nanos};
 use goodput_stats::Distribution;
 
-use crate::{plan::PointPlan, report::Invalid, slip::Note};
+use crate::{
+    plan::PointPlan,
+    report::{Invalid, ServerTimings},
+    slip::Note,
+};
+
+/// Spans shorter than this are made of buffers and wake-ups as much as of tokens.
+const COMPARABLE: Duration = Duration::from_millis(20);
 
 /// So many rejections in a row weigh as much as one failure.
 const REFUSALS: u32 = 10;
@@ -23,6 +33,7 @@ pub(crate) struct Tally {
     /// What is still in flight is being cancelled.
     pub(crate) cutting: bool,
     pub(crate) last_end: Timestamp,
+    pub(crate) server_timings: ServerTimings,
     pub(crate) given_up: Option<Invalid>,
     open: u32,
     flying: u32,
@@ -54,6 +65,7 @@ impl Tally {
             let begun = note.begun.unwrap_or_else(|| summary.ended());
             let lag = begun.since(summary.origin()).unwrap_or_default();
             self.send_lag.record(nanos(lag));
+            self.compare_decode(summary, note.server_decode);
         }
         match summary.outcome() {
             Outcome::Failed | Outcome::NotAStream => self.failed_in_a_row += 1,
@@ -62,6 +74,22 @@ impl Tally {
         }
         if let Some(error) = &note.error {
             self.last_error.clone_from(error);
+        }
+    }
+
+    /// Holds the server's own decode time against the client's.
+    fn compare_decode(&mut self, summary: &RequestSummary, server: Option<Duration>) {
+        let (Some(server), Some(e2e), Some(ttft)) = (server, summary.e2e(), summary.ttft()) else {
+            return;
+        };
+        let client = e2e.saturating_sub(ttft);
+        if client < COMPARABLE || summary.one_burst() {
+            return;
+        }
+        self.server_timings.told += 1;
+        if let Some(Plausibility::Implausible { ratio }) = plausibility(server, client) {
+            self.server_timings.implausible += 1;
+            self.server_timings.last_ratio = Some(ratio);
         }
     }
 

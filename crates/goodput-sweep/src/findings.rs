@@ -10,6 +10,8 @@ const SAMPLES_FOR_P99: u64 = 100;
 const EARLY_STOPS: f64 = 0.05;
 /// Difference between planned and reported cache share, in points of share, that calls for a word.
 const CACHE_GAP: f64 = 0.02;
+/// Share of requests whose server-reported time may disagree with the client's before it is said.
+const IMPLAUSIBLE_TIMINGS: f64 = 0.1;
 /// Growth of throughput over one stream below which batching is said to gain nothing.
 const BATCHING_GAIN: f64 = 1.25;
 
@@ -17,7 +19,7 @@ const BATCHING_GAIN: f64 = 1.25;
 #[must_use]
 pub fn findings(points: &[PointRow], answers: &OperatingPoint) -> Vec<Finding> {
     let closed = closed_by_load(points);
-    let rules: [Option<Finding>; 16] = [
+    let rules: [Option<Finding>; 17] = [
         invalid_points(points),
         failures(points),
         batching_gains_nothing(&closed),
@@ -33,6 +35,7 @@ pub fn findings(points: &[PointRow], answers: &OperatingPoint) -> Vec<Finding> {
         several_tokens_per_event(points),
         cache_mismatch(points),
         stalls(points),
+        server_timing(points),
         cut_off(points),
     ];
     rules.into_iter().flatten().collect()
@@ -412,6 +415,36 @@ fn stalls(points: &[PointRow]) -> Option<Finding> {
         evidence,
         "a clause on the median gap does not see this (preemption, long prompts): add `stall` or `tpot` to the SLO",
     ))
+}
+
+fn server_timing(points: &[PointRow]) -> Option<Finding> {
+    let share = |p: &PointRow| p.server_timings_implausible as f64 / p.server_timings.max(1) as f64;
+    let worst = points
+        .iter()
+        .max_by(|a, b| share(a).total_cmp(&share(b)))?;
+    if share(worst) <= IMPLAUSIBLE_TIMINGS {
+        return None;
+    }
+    let evidence = format!(
+        "at {} the decode time that the server reports is {} times what was measured ({} of {} requests are off by more than a factor of two)",
+        called(worst),
+        ratio_words(worst.server_timing_ratio?),
+        worst.server_timings_implausible,
+        worst.server_timings
+    );
+    Some(finding(
+        "server-timing",
+        evidence,
+        "server_timing_implausible: another unit or another span; no figure here uses the server's own times",
+    ))
+}
+
+fn ratio_words(ratio: f64) -> String {
+    if (0.01..100.0).contains(&ratio) {
+        format!("{ratio:.2}")
+    } else {
+        format!("{ratio:.1e}")
+    }
 }
 
 fn cut_off(points: &[PointRow]) -> Option<Finding> {

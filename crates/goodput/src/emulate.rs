@@ -75,7 +75,11 @@ fn end_on_signals(stop: &Stop) -> Result<std::sync::Arc<std::sync::Mutex<Option<
                 .build();
             let Ok(runtime) = runtime else { return };
             runtime.block_on(async {
-                while let Some(number) = crate::measure::next_signal().await {
+                let Ok(mut signals) = crate::measure::Signals::listen() else {
+                    return;
+                };
+                loop {
+                    let number = signals.next().await;
                     let mut first = crate::measure::lock(&seen);
                     if first.replace(number).is_some() {
                         stop.end();

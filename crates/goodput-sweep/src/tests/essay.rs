@@ -102,6 +102,7 @@ fn point(number: u32, service: &Service, slo: &Slo) -> PointRow {
         loop_lag_p99_ns: None,
         client_cpu_share: None,
         server_cached_share: None,
+        server_timings: (0, 0, None),
         invalid: Vec::new(),
         warnings: Vec::new(),
     })

@@ -33,11 +33,13 @@ struct Form {
 
 impl Composer {
     /// Learns how long texts are in the server's tokens: from its `/tokenize`, else from its
-    /// `usage` of a few prompts, else by assumption.
+    /// `usage` of a few prompts (never of a `cold` one, which gets nothing but the load), else by
+    /// assumption.
     pub(crate) async fn learn(
         client: &Rc<Client>,
         facts: &ServerFacts,
         spec: &WorkloadSpec,
+        cold: bool,
         voice: Voice,
     ) -> Result<Self, Failure> {
         let target = client.target().clone();
@@ -48,7 +50,7 @@ impl Composer {
             target,
         };
         let corpus = corpus(spec)?;
-        let writer = writer(client, facts, corpus, &form).await;
+        let writer = writer(client, facts, corpus, &form, cold).await;
         voice.detail(&format!("prompts: {}", writer.counted_by().describe()));
         Ok(Self { writer, form })
     }
@@ -134,6 +136,7 @@ async fn writer(
     facts: &ServerFacts,
     corpus: Corpus,
     form: &Form,
+    cold: bool,
 ) -> PromptWriter {
     if facts.tokenize {
         let count =
@@ -141,6 +144,9 @@ async fn writer(
         if let Ok(writer) = PromptWriter::counted(corpus.clone(), count).await {
             return writer;
         }
+    }
+    if cold {
+        return PromptWriter::assuming(corpus);
     }
     let mut counts = Vec::new();
     for prompt in calibration_prompts(&corpus) {

@@ -17,7 +17,7 @@ mod workload;
 pub(crate) use document::{show, verdict};
 use goodput_config::TextError;
 pub(crate) use observer::lock;
-pub(crate) use signals::next_signal;
+pub(crate) use signals::Signals;
 
 use crate::{
     exit::{Exit, Failure},

@@ -265,6 +265,11 @@ impl Run {
                 .then(|| report.arrivals_sent as f64 / report.arrivals_due as f64),
             loop_lag_p99_ns: report.loop_lag.quantile(0.99),
             client_cpu_share: Some(report.cpu_share),
+            server_timings: (
+                report.server_timings.told,
+                report.server_timings.implausible,
+                report.server_timings.last_ratio,
+            ),
             invalid,
             warnings,
         };

@@ -9,7 +9,9 @@ use std::{
 };
 
 use goodput_config::{Amount, parse_amount};
-use goodput_loadgen::{Client, Clock, Reach, ServerFacts, Stop, Target, probe_server, runtime};
+use goodput_loadgen::{
+    Client, Clock, Reach, ServerFacts, Stop, Target, make_room, probe_server, runtime,
+};
 use goodput_slo::Slo;
 use goodput_sweep::Question;
 use goodput_workload::{Load, WorkloadSpec};
@@ -63,17 +65,6 @@ pub(crate) fn carry_out(
     let spec = workload::choose(flags.workload.as_deref(), first, emulated, voice)?;
     agree(&slos, &spec, flags, voice)?;
     let seed = flags.seed.unwrap_or_else(fresh_seed);
-    let replica = match &flags.server.url {
-        Some(_) => None,
-        None => Some(Replica::start(&flags.emulator, seed, voice)?),
-    };
-    let url = replica.as_ref().map_or_else(
-        || flags.server.url.clone().unwrap_or_default(),
-        |r| r.url.clone(),
-    );
-    let mut target = server::target(&url, &flags.server, voice)?;
-    target.stream &= first.is_streamed() || !flags.server.no_stream;
-    target.keep_text = flags.keep_text;
     let setting = Setting {
         flags,
         task,
@@ -83,6 +74,17 @@ pub(crate) fn carry_out(
         seed,
         emulated,
     };
+    setting.check()?;
+    let replica = match &flags.server.url {
+        Some(_) => None,
+        None => Some(Replica::start(&flags.emulator, seed, voice)?),
+    };
+    let url = replica.as_ref().map_or_else(
+        || flags.server.url.clone().unwrap_or_default(),
+        |r| r.url.clone(),
+    );
+    let mut target = server::target(&url, &flags.server, voice)?;
+    target.keep_text = flags.keep_text;
     let runtime = runtime().map_err(|e| Failure::untrusted(format!("cannot start: {e}")))?;
     runtime.block_on(setting.run(target, work))
 }
@@ -99,6 +101,20 @@ struct Setting<'a> {
 }
 
 impl Setting<'_> {
+    /// What can be refused before anything is started or sent.
+    fn check(&self) -> Result<(), Failure> {
+        self.count()?;
+        self.lengths()?;
+        self.warm_up(NonZeroU32::MIN)?;
+        if let Some(folder) = self.flags.out.as_deref().filter(|_| !self.task.dry_run) {
+            Folder::is_free(folder)?;
+        }
+        if let Some(users) = self.task.most_users {
+            make_room(u64::from(users.get())).map_err(|e| Failure::untrusted(e.to_string()))?;
+        }
+        Ok(())
+    }
+
     async fn run(
         self,
         mut target: Target,
@@ -118,9 +134,10 @@ impl Setting<'_> {
         target.model.clone_from(&facts.model);
         let client = self.client(target, clock, &run_id).await?;
         let stop = Stop::new();
-        let signal = signals::watch(&stop);
-        let composer = Composer::learn(&client, &facts, &self.spec, self.voice).await?;
-        let folder = Folder::create(&self.folder_path())?;
+        let signal = signals::watch(&stop, self.voice);
+        let composer =
+            Composer::learn(&client, &facts, &self.spec, self.is_cold()?, self.voice).await?;
+        let folder = Folder::create(&self.folder_path(&run_id))?;
         let paper = self.paper(&client, &facts, &composer, run_id.clone(), epoch);
         let names = self.slos.iter().map(|s| s.name().to_owned()).collect();
         let rows = RowWriter::start(
@@ -145,7 +162,7 @@ impl Setting<'_> {
             seed: self.seed,
             gpus: self.flags.gpus,
             requests: self.count()?,
-            cold: self.warm_up(NonZeroU32::MIN)? == WarmUp::Nothing,
+            cold: self.is_cold()?,
             lengths: self.lengths()?,
             question: Question {
                 objective,
@@ -258,7 +275,16 @@ impl Setting<'_> {
         }
     }
 
-    fn folder_path(&self) -> PathBuf {
+    /// Whether warm-up was switched off: then nothing is sent but what is measured.
+    fn is_cold(&self) -> Result<bool, Failure> {
+        Ok(self.warm_up(NonZeroU32::MIN)? == WarmUp::Nothing)
+    }
+
+    fn folder_path(&self, run: &str) -> PathBuf {
+        if self.task.dry_run {
+            // It is taken away again, so it must be nobody's.
+            return std::env::temp_dir().join(format!("goodput-dry-run-{run}"));
+        }
         self.flags.out.clone().unwrap_or_else(|| {
             let now = jiff::Timestamp::now().strftime("%m%d-%H%M%S").to_string();
             PathBuf::from(format!(

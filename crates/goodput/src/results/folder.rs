@@ -20,16 +20,22 @@ impl Folder {
     /// Makes the folder of a new run. A folder that holds a result already is refused: results are
     /// never overwritten.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        Self::is_free(path)?;
+        fs::create_dir_all(path).map_err(|e| failed("cannot make the result folder", path, &e))?;
+        Ok(Self {
+            path: path.to_owned(),
+        })
+    }
+
+    /// Whether a run may write here.
+    pub(crate) fn is_free(path: &Path) -> Result<(), Failure> {
         if path.join("result.json").exists() || path.join("requests.jsonl").exists() {
             let message = format!("{} holds a result already", path.display());
             return Err(
                 Failure::usage(message).hint("name another folder with --out, or leave --out out")
             );
         }
-        fs::create_dir_all(path).map_err(|e| failed("cannot make the result folder", path, &e))?;
-        Ok(Self {
-            path: path.to_owned(),
-        })
+        Ok(())
     }
 
     /// An existing result folder.

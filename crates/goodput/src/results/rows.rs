@@ -11,13 +11,16 @@ use std::{
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use goodput_record::{Phase, RequestRecord, RequestRow, RowContext, Series, VerdictWord};
 use serde::Serialize;
 
 use crate::exit::Failure;
+
+/// How long a row may wait on its way to disk.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
 /// A file of JSON lines.
 #[derive(Debug)]
@@ -143,8 +146,9 @@ fn write_all(
     slos: &[String],
     keep_gaps: bool,
 ) -> Result<(), String> {
+    let mut flushed = Instant::now();
     loop {
-        match inbox.recv_timeout(Duration::from_secs(1)) {
+        match inbox.recv_timeout(FLUSH_EVERY) {
             Ok(job) => {
                 let verdicts: BTreeMap<String, VerdictWord> =
                     slos.iter().cloned().zip(job.verdicts).collect();
@@ -160,9 +164,13 @@ fn write_all(
                 };
                 lines.write(&RequestRow::new(&job.record, context))?;
             }
-            // A quiet second: let readers see what there is.
-            Err(RecvTimeoutError::Timeout) => lines.flush()?,
+            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return lines.flush(),
+        }
+        // Readers see what there is, and a crash takes no more than this with it.
+        if flushed.elapsed() >= FLUSH_EVERY {
+            lines.flush()?;
+            flushed = Instant::now();
         }
     }
 }
