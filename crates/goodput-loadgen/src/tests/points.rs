@@ -49,8 +49,6 @@ fn no_pool_stands_below_the_asked_concurrency() {
         assert_eq!((report.peak_in_flight, seen.connections.get()), (256, 256));
         let all = heard.summaries(Phase::Measured);
         assert_eq!(all.len(), 512);
-        // A pool of 100 would make every third request wait for a second answer.
-        assert!(all.iter().all(|s| s.ttft().unwrap() < ms(1900)));
         assert_eq!(report.traffic.reused_share(), Some(0.5));
     });
 }
