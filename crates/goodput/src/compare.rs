@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Compares, or says why that would say nothing.
-pub(crate) fn compare(flags: &CompareFlags, _voice: Voice) -> Result<Exit, Failure> {
+pub(crate) fn compare(flags: &CompareFlags, voice: Voice) -> Result<Exit, Failure> {
     let (base, other) = (read_result(&flags.base)?, read_result(&flags.other)?);
     let differ = mismatches(&base, &other);
     if !differ.is_empty() && !flags.across {
@@ -29,9 +29,11 @@ pub(crate) fn compare(flags: &CompareFlags, _voice: Voice) -> Result<Exit, Failu
     }
     let comparison = put_side_by_side(&base, &other);
     match flags.format {
-        Format::Human => print(&goodput_report::json::document(&comparison))?,
-        Format::Json => print(&goodput_report::json::document(&comparison))?,
-        Format::Csv => print(&goodput_report::json::document(&comparison))?,
+        Format::Human => print(&goodput_report::terminal::comparison(
+            &comparison,
+            voice.style_out(),
+        ))?,
+        Format::Json | Format::Csv => print(&goodput_report::json::document(&comparison))?,
     }
     Ok(Exit::Yes)
 }
