@@ -232,6 +232,7 @@ impl Run {
         if report.interrupted {
             warnings.push("interrupted: a part of the window".to_owned());
         }
+        warnings.extend(ran_dry(plan, report));
         if report.traffic.retries > 0 {
             warnings.push(format!(
                 "{} requests were sent again because the server had closed an idle connection",
@@ -275,6 +276,25 @@ impl Run {
         };
         books.row(&facts)
     }
+}
+
+/// Says that a workload of given rows had fewer requests than the point was to have.
+fn ran_dry(plan: &PointPlan, report: &PointReport) -> Option<String> {
+    if report.interrupted || !report.invalid.is_empty() {
+        return None;
+    }
+    let short = match plan.window {
+        Window::Requests(n) if report.arrivals_due < u64::from(n.get()) => {
+            format!("{} of {n} requests", report.arrivals_due)
+        }
+        Window::Duration(span) if report.window_span().is_none_or(|seen| seen < span) => {
+            format!("requests for a part of {} s", span.as_secs_f64())
+        }
+        _ => return None,
+    };
+    Some(format!(
+        "the workload had only {short}: rows are sent once unless it says `repeat = true`"
+    ))
 }
 
 /// How much warm-up a run gives the server.
