@@ -77,6 +77,7 @@ pub(crate) struct Choice {
     /// Output tokens it will have.
     pub(crate) output_tokens: u32,
     /// Chained hashes of the whole blocks of prompt and answer: the answer comes back as history.
+    /// The engine takes them over.
     pub(crate) blocks: Vec<u64>,
     /// What its words are drawn from.
     pub(crate) key: u64,

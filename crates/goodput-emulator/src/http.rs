@@ -85,8 +85,8 @@ pub(crate) fn read_request(input: &[u8]) -> Reading<'_> {
                 Err(_) => return bad(400, "content-length is not a number"),
             },
             "transfer-encoding" => chunked = value.eq_ignore_ascii_case("chunked"),
-            "connection" if value.eq_ignore_ascii_case("close") => head.keep_alive = false,
-            "connection" if value.eq_ignore_ascii_case("keep-alive") => head.keep_alive = true,
+            "connection" if has_word(value, "close") => head.keep_alive = false,
+            "connection" if has_word(value, "keep-alive") => head.keep_alive = true,
             "expect" => expects = value.eq_ignore_ascii_case("100-continue"),
             "x-request-id" => head.request_id = Some(value.to_owned()),
             "authorization" => head.bearer = value.strip_prefix("Bearer ").map(str::to_owned),
@@ -118,6 +118,12 @@ pub(crate) fn read_request(input: &[u8]) -> Reading<'_> {
         },
         None => Reading::Partial { wants_continue },
     }
+}
+
+/// Whether a list of words holds `word`.
+fn has_word(list: &str, word: &str) -> bool {
+    list.split(',')
+        .any(|one| one.trim().eq_ignore_ascii_case(word))
 }
 
 /// The path of a request target: without query, and without scheme and host where it has them.
@@ -273,7 +279,7 @@ mod tests {
     const PLAIN: &[u8] = b"POST /v1/completions?x=1 HTTP/1.1\r\nHost: h\r\nX-Request-Id: 17\r\n\
         Authorization: Bearer k\r\nContent-Length: 5\r\n\r\nhelloGET /next";
     const CHUNKED: &[u8] = b"POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\
-        Connection: close\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\nrest";
+        Connection: TE, close\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\nrest";
 
     #[test]
     fn a_request_is_read_whole_and_its_end_is_known() {

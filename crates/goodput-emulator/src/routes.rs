@@ -221,15 +221,15 @@ impl Server {
         self.reply(slot, &head, &struck);
     }
 
-    fn submit(&mut self, slot: usize, head: Head, ask: Ask, strike: Strike, at: Timestamp) {
+    fn submit(&mut self, slot: usize, head: Head, mut ask: Ask, strike: Strike, at: Timestamp) {
         let replica = self.replicas.least_loaded();
         let first_index = self.replicas.take_indices(ask.choices.len() as u64);
-        for (index, choice) in (first_index..).zip(&ask.choices) {
+        for (index, choice) in (first_index..).zip(&mut ask.choices) {
             let request = EngineRequest {
                 index,
                 input_tokens: choice.input_tokens,
                 output_tokens: choice.output_tokens,
-                blocks: choice.blocks.clone(),
+                blocks: std::mem::take(&mut choice.blocks),
             };
             if let Err(refusal) = self.replicas.submit(replica, at, request) {
                 (first_index..index).for_each(|index| self.replicas.cancel(replica, at, index));

@@ -128,7 +128,7 @@ async fn connect(client: &Client) -> io::Result<Session> {
 
 /// Runs hyper's own tasks on the load thread.
 #[derive(Clone, Copy, Debug)]
-struct LocalExecutor;
+pub(crate) struct LocalExecutor;
 
 impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for LocalExecutor {
     fn execute(&self, task: F) {

@@ -3,6 +3,8 @@
 mod faults;
 mod points;
 mod probing;
+mod promises;
+mod secure;
 mod server;
 
 use std::{

@@ -28,6 +28,16 @@ impl Spread {
         }
     }
 
+    /// The clauses whose bound belongs into the chart.
+    const fn bounds(self) -> &'static [&'static str] {
+        match self {
+            Self::Ttft => &["ttft", "ttft_answer"],
+            Self::Tpot => &["tpot", "tpot_median"],
+            Self::E2e => &["e2e"],
+            Self::Stall => &["stall"],
+        }
+    }
+
     pub(crate) const fn heading(self) -> &'static str {
         match self {
             Self::Ttft => "Time to first token",
@@ -82,7 +92,7 @@ pub(crate) fn distribution(result: &RunResult, spread: Spread) -> Option<Chart> 
         any = true;
         chart.add(one(row, values));
     }
-    if let Some((bound, clause)) = bound_of(result, spread.metric()) {
+    if let Some((_, bound, clause)) = bound_of(result, spread.bounds()) {
         let bound = Scatter::new(vec![bound, bound], vec![0.0, 100.0])
             .mode(Draw::Lines)
             .line(dashed(ink::LATE))

@@ -5,7 +5,8 @@ use goodput_stats::min_samples_for;
 use goodput_sweep::RunResult;
 
 use super::{
-    Chart, LoadScale, bound_of, by_load, ends, hollow, ink, layout, level, logarithmic, points_line,
+    Chart, LoadScale, Series, bound_of, by_load, ends, hollow, ink, layout, level, logarithmic,
+    points_line,
 };
 use crate::{
     number::{count, span_ms},
@@ -24,6 +25,14 @@ impl Measure {
         match self {
             Self::Ttft => "ttft",
             Self::Tpot => "tpot",
+        }
+    }
+
+    /// The clauses whose bound belongs into the chart.
+    fn bounds(self) -> &'static [&'static str] {
+        match self {
+            Self::Ttft => &["ttft", "ttft_answer"],
+            Self::Tpot => &["tpot", "tpot_median"],
         }
     }
 
@@ -58,12 +67,12 @@ pub(crate) fn latency(result: &RunResult, measure: Measure, mode: Mode) -> Optio
         return None;
     }
     let scale = LoadScale(mode);
-    let bound = bound_of(result, measure.metric());
+    let bound = bound_of(result, measure.bounds());
     let values = points
         .iter()
         .flat_map(|p| measure.percentiles(p))
         .filter_map(|p| p.2);
-    let (low, high) = ends(values.chain(bound.map(|b| b.0)))?;
+    let (low, high) = ends(values.chain(bound.map(|b| b.1)))?;
     let y = logarithmic(
         &format!("{}, ms", measure.metric().to_uppercase()),
         low,
@@ -96,10 +105,30 @@ pub(crate) fn latency(result: &RunResult, measure: Measure, mode: Mode) -> Optio
         let hover = doubtful.into_iter().map(|s| s.2).collect();
         chart.add(hollow("not to rely on", x, y, hover, ink::ALL));
     }
-    if let Some((bound, clause)) = bound {
+    if let Some((metric, bound, clause)) = bound {
+        if metric != measure.metric() {
+            chart.add(judged(&points, scale, metric));
+        }
         chart.add(level(clause, &scale.of(&points), bound, ink::LATE));
     }
     Some(chart)
+}
+
+/// The p99 of the metric that the SLO judges instead of the one drawn.
+fn judged(points: &[&PointRow], scale: LoadScale, metric: &str) -> Series<f64, Option<f64>> {
+    let value = |p: &PointRow| match metric {
+        "ttft_answer" => p.ttft_answer_p99_ms,
+        _ => p.tpot_median_p99_ms,
+    };
+    let name = format!("p99 {metric}");
+    let sure = |p: &&PointRow| doubt(p, 0.99, p.tpot_n).is_none();
+    let valid: Vec<&PointRow> = points.iter().copied().filter(sure).collect();
+    let y = valid.iter().map(|p| value(p)).collect();
+    let hover = valid
+        .iter()
+        .map(|p| words(p, &name, value(p), p.tpot_n))
+        .collect();
+    points_line(&name, scale.of(&valid), y, hover, ink::PEAK, 1.5)
 }
 
 fn words(point: &PointRow, percentile: &str, value: Option<f64>, samples: u64) -> String {

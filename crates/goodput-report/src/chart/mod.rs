@@ -225,11 +225,18 @@ fn note(x: f64, text: &str, color: &'static str, anchor: Anchor) -> Annotation {
         .font(Font::new().size(13).color(color))
 }
 
-/// The bound of the first SLO on a metric, where it is one number, with its clause in words.
-fn bound_of<'a>(result: &'a RunResult, metric: &str) -> Option<(f64, &'a str)> {
+/// The bound of the first SLO on one of these metrics, where it is one number: the metric, the bound
+/// in ms and the clause in words. The first metric that has one counts.
+fn bound_of<'a>(result: &'a RunResult, metrics: &[&str]) -> Option<(&'a str, f64, &'a str)> {
     let clauses = &result.holds_for.slos.first()?.clauses;
-    let clause = clauses
-        .iter()
-        .find(|c| c.metric == metric && c.bound_ms.is_some())?;
-    Some((clause.bound_ms?, clause.clause.as_str()))
+    metrics.iter().find_map(|metric| {
+        let clause = clauses
+            .iter()
+            .find(|c| c.metric == *metric && c.bound_ms.is_some())?;
+        Some((
+            clause.metric.as_str(),
+            clause.bound_ms?,
+            clause.clause.as_str(),
+        ))
+    })
 }

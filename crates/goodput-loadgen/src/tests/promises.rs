@@ -1,0 +1,112 @@
+//! What holds for every request, whatever happens to its task.
+
+use std::cell::Cell;
+
+use goodput_record::{
+    End, GapBuffer, OpenRequest, Outcome, RequestRecord, SeriesId, Timestamp, TokenCount, Vantage,
+};
+
+use super::*;
+use crate::{
+    exchange::Exchange,
+    slip::{Desk, Note, Slip},
+};
+
+#[derive(Default)]
+struct Filed {
+    arrived: Cell<u32>,
+    ended: RefCell<Vec<(RequestRecord, Note)>>,
+}
+
+impl Desk for Filed {
+    fn arrived(&self, _: &Arrival) {
+        self.arrived.set(self.arrived.get() + 1);
+    }
+    fn in_flight(&self) {}
+    fn ended(&self, record: RequestRecord, _: Phase, note: Note) {
+        self.ended.borrow_mut().push((record, note));
+    }
+    fn gap_buffer(&self) -> GapBuffer {
+        GapBuffer::default()
+    }
+}
+
+fn arrival(origin: Timestamp) -> Arrival {
+    Arrival {
+        id: 0,
+        origin,
+        series: SeriesId::default(),
+        vantage: Vantage::Client,
+        session: 0,
+        step: 0,
+        steps: 1,
+        planned_input_tokens: 1,
+        planned_cached_tokens: 0,
+        planned_output_tokens: 1,
+    }
+}
+
+/// What a request that is dropped in the middle is filed as.
+fn dropped(how: impl FnOnce(Exchange) + 'static) -> (Outcome, String) {
+    run(async {
+        let desk = Rc::new(Filed::default());
+        let client = Client::new(target("127.0.0.1:9".parse().unwrap()), Clock::start(), "t");
+        let slip = Slip::new(Rc::clone(&desk) as Rc<dyn Desk>, Phase::Measured);
+        let open = OpenRequest::arrive(Rc::clone(&slip), arrival(Timestamp::ZERO));
+        let exchange = Exchange::new(client.await.unwrap(), slip, open, false);
+        let _ = tokio::task::spawn_local(async move { how(exchange) }).await;
+        assert_eq!((desk.arrived.get(), desk.ended.borrow().len()), (1, 1));
+        let (record, note) = desk.ended.borrow_mut().remove(0);
+        (record.summary.outcome(), note.error.unwrap())
+    })
+}
+
+#[test]
+fn a_panic_files_a_failure_and_says_whose() {
+    let (outcome, error) = dropped(|_exchange| panic!("a bug, made for this test"));
+    assert_eq!(outcome, Outcome::Failed);
+    assert!(error.contains("goodput itself"), "{error}");
+}
+
+#[test]
+fn a_request_that_is_given_up_is_cancelled_not_failed() {
+    let (outcome, error) = dropped(drop);
+    assert_eq!(outcome, Outcome::Cancelled);
+    assert!(error.contains("cancelled by goodput"), "{error}");
+}
+
+/// O-ST-04: one connection, ten requests a second, and a stall of a second at 2.0 s.
+#[test]
+fn latency_runs_from_the_schedule_and_the_lag_stands_beside_it() {
+    let desk = Rc::new(Filed::default());
+    let mut free_ms = 0;
+    for due_ms in (0..100).map(|i| i * 100) {
+        let slip = Slip::new(Rc::clone(&desk) as Rc<dyn Desk>, Phase::Measured);
+        let mut open = OpenRequest::arrive(slip, arrival(Timestamp::from_millis(due_ms)));
+        let sent = free_ms.max(due_ms);
+        free_ms = sent + if due_ms == 2_000 { 1_010 } else { 10 };
+        open.sent(Timestamp::from_millis(sent));
+        open.token_event(Timestamp::from_millis(free_ms), 1, true);
+        let end = End {
+            output_tokens: Some(TokenCount::Usage(1)),
+            ..End::of(Outcome::Ok)
+        };
+        open.end(Timestamp::from_millis(free_ms), end);
+    }
+    let all: Vec<_> = desk.ended.borrow().iter().map(|(r, _)| r.summary).collect();
+    let mut from_schedule: Vec<_> = all.iter().map(|s| s.e2e().unwrap()).collect();
+    let mut from_send: Vec<_> = all
+        .iter()
+        .map(|s| s.e2e().unwrap() - s.send_lag().unwrap())
+        .collect();
+    from_schedule.sort();
+    from_send.sort();
+    assert_eq!((from_schedule[99], from_schedule[98]), (ms(1_010), ms(920)));
+    assert_eq!((from_send[99], from_send[98]), (ms(1_010), ms(10)));
+    assert_eq!(
+        all.iter()
+            .filter(|s| s.send_lag() > Some(Duration::ZERO))
+            .count(),
+        11
+    );
+}
