@@ -30,7 +30,13 @@ pub fn answers(points: &[PointRow], question: Question) -> OperatingPoint {
     let by_goodput = best(curve, |p| p.goodput_tok_s);
     let by_clauses = last_that_holds(curve);
     let by_objective = highest_that_keeps(&open, question);
-    let missing = missing(&by_objective, by_clauses, by_goodput, &open, question);
+    let missing = missing(
+        by_objective.as_ref(),
+        by_clauses,
+        by_goodput,
+        &open,
+        question,
+    );
     let run_at = by_clauses.and_then(|p| p.concurrency).map(run_at);
     OperatingPoint {
         scale_out_at_tok_s: by_clauses.map(|p| SCALE_OUT_SHARE * p.goodput_tok_s),
@@ -107,7 +113,7 @@ fn highest_that_keeps(open: &[&PointRow], question: Question) -> Option<ByObject
         p.attainment_interval
             .is_some_and(|i| i.high < question.objective)
     };
-    let upto = open.iter().position(|p| breaks(p)).unwrap_or(open.len());
+    let upto = open.iter().position(breaks).unwrap_or(open.len());
     let row = open[..upto].iter().rfind(|p| keeps(p))?;
     let gaps = f64::from(question.e2e_at_tokens.saturating_sub(1));
     let e2e = |ttft: Option<f64>, tpot: Option<f64>| Some(ttft? + tpot? * gaps);
@@ -161,7 +167,7 @@ fn knee(closed: &[&PointRow]) -> Option<u32> {
 }
 
 fn missing(
-    by_objective: &Option<ByObjective>,
+    by_objective: Option<&ByObjective>,
     by_clauses: Option<&PointRow>,
     by_goodput: Option<&PointRow>,
     open: &[&PointRow],

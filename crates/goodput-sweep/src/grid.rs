@@ -1,5 +1,7 @@
 //! Which loads a sweep tries.
 
+use std::num::NonZeroU32;
+
 /// Concurrencies from 1 to `most`, each about `factor` times the one before, always with 1 and
 /// `most`.
 #[must_use]
@@ -18,6 +20,18 @@ pub fn geometric(most: u32, factor: f64) -> Vec<u32> {
         grid.push(next.max(last + 1));
     }
     grid
+}
+
+/// The loads halfway, in ratio, between `best` and its tested neighbours; what was tested already is
+/// left out.
+#[must_use]
+pub fn between_neighbours(tested: &[u32], best: u32) -> Vec<NonZeroU32> {
+    let below = tested.iter().copied().filter(|&n| n < best).max();
+    let above = tested.iter().copied().filter(|&n| n > best).min();
+    let halfway = |n: u32| rounded((f64::from(n) * f64::from(best)).sqrt());
+    let new = |n: &u32| !tested.contains(n);
+    let loads = below.into_iter().chain(above).map(halfway).filter(new);
+    loads.filter_map(NonZeroU32::new).collect()
 }
 
 #[expect(

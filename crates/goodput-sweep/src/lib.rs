@@ -21,4 +21,4 @@ pub use document::{
     RunResult, SCHEMA_VERSION, ServerFacts, SloFacts, WorkloadFacts,
 };
 pub use findings::findings;
-pub use grid::{geometric, next_rate};
+pub use grid::{between_neighbours, geometric, next_rate};

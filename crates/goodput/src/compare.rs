@@ -1,5 +1,6 @@
 //! `goodput compare`: two results side by side.
 
+use goodput_report::{json, terminal};
 use goodput_sweep::{compare as put_side_by_side, mismatches};
 
 use crate::{
@@ -29,11 +30,8 @@ pub(crate) fn compare(flags: &CompareFlags, voice: Voice) -> Result<Exit, Failur
     }
     let comparison = put_side_by_side(&base, &other);
     match flags.format {
-        Format::Human => print(&goodput_report::terminal::comparison(
-            &comparison,
-            voice.style_out(),
-        ))?,
-        Format::Json | Format::Csv => print(&goodput_report::json::document(&comparison))?,
+        Format::Human => print(&terminal::comparison(&comparison, voice.style_out()))?,
+        Format::Json | Format::Csv => print(&json::document(&comparison))?,
     }
     Ok(Exit::Yes)
 }

@@ -200,17 +200,15 @@ impl Replica {
         if let Some(out) = child.stdout.take() {
             BufReader::new(out).read_line(&mut line).map_err(trouble)?;
         }
-        match line.trim().strip_prefix(SERVES) {
-            Some(url) => Ok(Self {
+        if let Some(url) = line.trim().strip_prefix(SERVES) {
+            return Ok(Self {
                 child,
                 url: url.to_owned(),
-            }),
-            None => {
-                let _ = child.kill();
-                let _ = child.wait();
-                Err(Failure::untrusted("the emulated replica did not start"))
-            }
+            });
         }
+        let _ = child.kill();
+        let _ = child.wait();
+        Err(Failure::untrusted("the emulated replica did not start"))
     }
 }
 

@@ -20,11 +20,10 @@ pub(crate) fn load(arguments: &[String], voice: Voice) -> Result<Vec<Slo>, Failu
     }
     let mut names: Vec<&str> = slos.iter().map(Slo::name).collect();
     names.sort_unstable();
-    if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
-        return Err(
-            Failure::usage(format!("two SLOs are called `{}`", twice[0]))
-                .hint("give each tier a name of its own"),
-        );
+    let mut neighbours = names.iter().zip(names.iter().skip(1));
+    if let Some((twice, _)) = neighbours.find(|(a, b)| a == b) {
+        return Err(Failure::usage(format!("two SLOs are called `{twice}`"))
+            .hint("give each tier a name of its own"));
     }
     Ok(slos)
 }

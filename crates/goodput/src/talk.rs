@@ -8,6 +8,10 @@ use crate::flags::{ColorWhen, Talk};
 
 /// How to speak to the one who runs the program.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "five independent facts of two streams"
+)]
 pub(crate) struct Voice {
     quiet: bool,
     verbose: bool,

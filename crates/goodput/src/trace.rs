@@ -3,7 +3,7 @@
 use std::{fmt::Write, fs, io::Read, path::Path};
 
 use flate2::read::MultiGzDecoder;
-use goodput_workload::{KeyOfNames, Percentiles, ReadOptions, Trace, TraceFacts, TraceFormat};
+use goodput_workload::{KeyOfNames, ReadOptions, Trace, TraceFacts, TraceFormat};
 
 use crate::{
     exit::{Exit, Failure},
@@ -90,24 +90,27 @@ fn fresh_key() -> Result<KeyOfNames, Failure> {
     Ok(KeyOfNames([half(0), half(8)]))
 }
 
+/// The facts as lines of a name and a text.
 fn in_words(facts: &TraceFacts) -> String {
+    let rows = [timing(facts), lengths(facts), prefixes(facts)].concat();
     let mut out = String::new();
-    let mut line = |name: &str, text: String| {
+    for (name, text) in rows {
         let _ = writeln!(out, "{name:<12} {text}");
-    };
-    line("form", facts.format.clone());
-    line("requests", facts.requests.to_string());
+    }
+    out
+}
+
+fn timing(facts: &TraceFacts) -> Vec<(&'static str, String)> {
+    let mut rows = vec![
+        ("form", facts.format.clone()),
+        ("requests", facts.requests.to_string()),
+    ];
     if let (Some(span), Some(rate)) = (facts.span_s, facts.rate_req_s) {
-        line(
-            "rate",
-            format!(
-                "{rate:.3} req/s over {}",
-                goodput_report::number::span(span)
-            ),
-        );
+        let span = goodput_report::number::span(span);
+        rows.push(("rate", format!("{rate:.3} req/s over {span}")));
     }
     if let Some(cv) = facts.gap_cv {
-        line("gaps", format!("CV {cv:.2} (Poisson 1)"));
+        rows.push(("gaps", format!("CV {cv:.2} (Poisson 1)")));
     }
     let bursts: Vec<String> = facts
         .dispersion
@@ -115,57 +118,56 @@ fn in_words(facts: &TraceFacts) -> String {
         .filter_map(|b| Some(format!("{}s {:.1}", b.window_s, b.index?)))
         .collect();
     if !bursts.is_empty() {
-        line(
-            "dispersion",
-            format!(
-                "{} (variance/mean of counts, Poisson 1)",
-                bursts.join(" | ")
-            ),
+        let text = format!(
+            "{} (variance/mean of counts, Poisson 1)",
+            bursts.join(" | ")
         );
+        rows.push(("dispersion", text));
     }
-    let lengths = |p: &Percentiles| {
-        format!(
-            "p50 {:.0}  p90 {:.0}  p99 {:.0}  max {:.0}  mean {:.0} tokens",
-            p.p50, p.p90, p.p99, p.max, p.mean
-        )
-    };
-    if let Some(input) = &facts.input_tokens {
-        line("input", lengths(input));
-    }
-    if let Some(output) = &facts.output_tokens {
-        line("output", lengths(output));
-    }
-    if let Some(r) = facts.length_correlation {
-        line(
-            "correlation",
-            format!("{r:.2} between input and output length"),
-        );
-    }
-    if let (Some(sessions), Some(steps)) = (facts.sessions, facts.steps_mean) {
-        line("sessions", format!("{sessions}, {steps:.1} requests each"));
-    }
-    match &facts.reuse {
-        None => line("prefixes", "not told by this form".to_owned()),
-        Some(reuse) => {
-            line(
-                "prefixes",
-                format!(
-                    "{:.1}% of input tokens reusable with an unbounded cache",
-                    100.0 * reuse.unbounded_token_share
-                ),
+    rows
+}
+
+fn lengths(facts: &TraceFacts) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    for (name, lengths) in [
+        ("input", &facts.input_tokens),
+        ("output", &facts.output_tokens),
+    ] {
+        if let Some(p) = lengths {
+            let text = format!(
+                "p50 {:.0}  p90 {:.0}  p99 {:.0}  max {:.0}  mean {:.0} tokens",
+                p.p50, p.p90, p.p99, p.max, p.mean
             );
-            for cache in &reuse.by_cache {
-                line(
-                    "",
-                    format!(
-                        "{:.1}% of blocks, {:.1}% of tokens with {} blocks (LRU)",
-                        100.0 * cache.block_share,
-                        100.0 * cache.token_share,
-                        cache.blocks
-                    ),
-                );
-            }
+            rows.push((name, text));
         }
     }
-    out
+    if let Some(r) = facts.length_correlation {
+        rows.push((
+            "correlation",
+            format!("{r:.2} between input and output length"),
+        ));
+    }
+    if let (Some(sessions), Some(steps)) = (facts.sessions, facts.steps_mean) {
+        rows.push(("sessions", format!("{sessions}, {steps:.1} requests each")));
+    }
+    rows
+}
+
+fn prefixes(facts: &TraceFacts) -> Vec<(&'static str, String)> {
+    let Some(reuse) = &facts.reuse else {
+        return vec![("prefixes", "not told by this form".to_owned())];
+    };
+    let share = 100.0 * reuse.unbounded_token_share;
+    let whole = format!("{share:.1}% of input tokens reusable with an unbounded cache");
+    let limited = reuse.by_cache.iter().map(|cache| {
+        let (blocks, tokens) = (100.0 * cache.block_share, 100.0 * cache.token_share);
+        let text = format!(
+            "{blocks:.1}% of blocks, {tokens:.1}% of tokens with {} blocks (LRU)",
+            cache.blocks
+        );
+        ("", text)
+    });
+    std::iter::once(("prefixes", whole))
+        .chain(limited)
+        .collect()
 }

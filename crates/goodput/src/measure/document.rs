@@ -16,7 +16,7 @@ use crate::{
     exit::{Exit, Failure},
     flags::Format,
     print,
-    results::Folder,
+    results::{Folder, RowWriter},
     talk::{Voice, error_line},
 };
 
@@ -105,7 +105,7 @@ pub(crate) fn finish(
     } = run;
     let duration_s = client.clock().now().seconds();
     drop(scrape);
-    let trouble = Arc::into_inner(rows).and_then(|rows| rows.finish());
+    let trouble = Arc::into_inner(rows).and_then(RowWriter::finish);
     let why = match (&went, &trouble, signal) {
         (Err(failure), ..) => Some(failure.message.clone()),
         (_, Some(trouble), _) => Some(trouble.clone()),

@@ -48,7 +48,7 @@ pub(crate) struct Run {
     pub(crate) lengths: Lengths,
     pub(crate) question: Question,
     pub(crate) rows: Arc<RowWriter>,
-    pub(crate) scrape: Scrape,
+    pub(crate) scrape: Option<Scrape>,
     pub(crate) live: LiveTable,
     pub(crate) points: Vec<PointRow>,
     pub(crate) charts: Vec<PointChart>,
@@ -148,7 +148,7 @@ impl Run {
                 at_most: (4 * self.e2e_p95()).max(Duration::from_secs(10)),
             },
             Load::Open { .. } => Settle::Fixed(
-                (2 * self.e2e_p95()).clamp(Duration::from_secs(2), Duration::from_secs(60)),
+                (2 * self.e2e_p95()).clamp(Duration::from_secs(2), Duration::from_mins(1)),
             ),
         }
     }
@@ -189,6 +189,9 @@ impl Run {
                 + Duration::from_secs(2)
                 + 2 * self.e2e_p95(),
         };
+        if let Some(scrape) = &self.scrape {
+            scrape.look().await;
+        }
         let line = self.live.watch(doing, counts);
         let report = run_point(
             &self.client,
@@ -201,6 +204,9 @@ impl Run {
         .await;
         drop(line);
         let report = report.map_err(|e| Failure::untrusted(e.to_string()))?;
+        if let Some(scrape) = &self.scrape {
+            scrape.look().await;
+        }
         let observer = Rc::into_inner(observer)
             .ok_or_else(|| Failure::untrusted("a request outlived its load point"))?;
         let (books, bars) = observer.into_parts();
@@ -257,7 +263,10 @@ impl Run {
                 Load::Closed(_) => None,
                 Load::Open { per_second } => Some(per_second),
             },
-            server_cached_share: self.scrape.cached_share(&window),
+            server_cached_share: self
+                .scrape
+                .as_ref()
+                .and_then(|scrape| scrape.cached_share(&window)),
             window,
             gpus: self.gpus,
             in_flight_peak: Some(report.peak_in_flight),
@@ -274,7 +283,12 @@ impl Run {
             invalid,
             warnings,
         };
-        books.row(&facts)
+        let mut row = books.row(&facts);
+        if !self.client.target().stream {
+            // Whole answers were asked for: that they came is no finding.
+            row.not_streamed = 0;
+        }
+        row
     }
 }
 

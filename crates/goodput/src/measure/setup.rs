@@ -148,9 +148,9 @@ impl Setting<'_> {
             stop.clone(),
         )?;
         let scrape = if facts.metrics {
-            Scrape::start(&client, &folder)?
+            Some(Scrape::start(&client, &folder)?)
         } else {
-            Scrape::default()
+            None
         };
         self.voice.say(
             goodput_report::terminal::head(&paper.holds_for, self.voice.style_err()).trim_end(),

@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use goodput_config::{parse_concurrency, parse_rates};
 use goodput_ledger::PointRow;
-use goodput_sweep::{OperatingPoint, geometric, next_rate};
+use goodput_sweep::{OperatingPoint, between_neighbours, geometric, next_rate};
 use goodput_workload::Load;
 
 use super::{live::minutes, run::Run};
@@ -13,7 +13,7 @@ use crate::{exit::Failure, flags::SweepFlags};
 /// The largest concurrency of the default grid.
 const MOST: u32 = 128;
 /// Rates that the open loop tries at most.
-const RATES_MOST: usize = 6;
+const RATES_MOST: usize = 5;
 /// A rate that breaks the objective is followed by one this much lower.
 const STEP_DOWN: f64 = 0.8;
 /// The search ends when the highest rate that keeps the objective and the lowest that breaks it are
@@ -25,6 +25,8 @@ const RESOLUTION: f64 = 0.12;
 pub(crate) struct Grid {
     /// Closed loop, in rising order.
     pub(crate) users: Vec<NonZeroU32>,
+    /// Whether two loads around the best are added: where goodput turns a doubling is too coarse.
+    pub(crate) refine: bool,
     /// Open loop.
     pub(crate) rates: Rates,
 }
@@ -60,12 +62,17 @@ impl Grid {
             return Err(Failure::usage("no load is left to try")
                 .hint("without closed-loop points, name rates with --rate"));
         }
-        Ok(Self { users, rates })
+        Ok(Self {
+            users,
+            refine: flags.concurrency.is_none(),
+            rates,
+        })
     }
 
     /// How many points it has, at most.
     fn points(&self) -> usize {
         self.users.len()
+            + 2 * usize::from(self.refine)
             + match &self.rates {
                 Rates::Off => 0,
                 Rates::Given(rates) => rates.len(),
@@ -85,7 +92,7 @@ impl Grid {
         };
         format!(
             "cost      {} closed-loop points of {} and {open}: about {}",
-            self.users.len(),
+            self.users.len() + 2 * usize::from(self.refine),
             minutes(window),
             minutes(total)
         )
@@ -107,6 +114,13 @@ pub(crate) async fn run_grid(run: &mut Run, grid: &Grid) -> Result<(), Failure> 
             return Ok(());
         }
     }
+    for users in grid.refine.then(|| around_best(run)).into_iter().flatten() {
+        left = left.saturating_sub(1);
+        run.point(Load::Closed(users), left).await?;
+        if run.stopped() {
+            return Ok(());
+        }
+    }
     match &grid.rates {
         Rates::Off => Ok(()),
         Rates::Given(rates) => {
@@ -121,6 +135,17 @@ pub(crate) async fn run_grid(run: &mut Run, grid: &Grid) -> Result<(), Failure> 
         }
         Rates::Searched => search_rate(run).await,
     }
+}
+
+/// The loads halfway, in ratio, between the best one and its neighbours.
+fn around_best(run: &Run) -> Vec<NonZeroU32> {
+    let best = run
+        .answers()
+        .by_goodput
+        .and_then(|best| best.row.concurrency);
+    let tested: Vec<u32> = run.points.iter().filter_map(|p| p.concurrency).collect();
+    best.map(|best| between_neighbours(&tested, best))
+        .unwrap_or_default()
 }
 
 /// Looks for the highest rate at which the objective surely holds, from the rate that the best

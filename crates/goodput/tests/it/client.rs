@@ -170,3 +170,22 @@ fn a_soft_limit_is_raised() {
     let point = &place.result()["points"][0];
     assert_eq!(point["outcomes"], serde_json::json!({"ok": 90}));
 }
+
+/// The end mark came, the end of the framing never does: the answer is whole all the same.
+#[test]
+fn an_answer_is_over_at_its_end_mark() {
+    let server = Server::start(|_, socket| {
+        let mut stream = Stream::begin(socket)?;
+        stream.token("x")?;
+        let choice = serde_json::json!({"index": 0, "delta": {}, "finish_reason": "stop"});
+        stream.event(&serde_json::json!({"choices": [choice]}).to_string())?;
+        stream.event("[DONE]")?;
+        thread::sleep(Duration::from_secs(600));
+        Ok(())
+    });
+    let place = Place::new("mark");
+    place.bench(&server.url, &["--requests", "2", "--warmup", "0"]).measured();
+    for row in place.rows() {
+        assert_eq!(row["outcome"], "ok", "{row}");
+    }
+}

@@ -61,7 +61,7 @@ fn keeps_what_was_measured(by: Signal, number: i32) {
     assert!(!place.rows().is_empty());
     assert!(place.read("out/report.html").contains("incomplete"));
     assert!(place.read("out/points.csv").starts_with("point,"));
-    assert!(ran.stdout.contains("incomplete"), "{ran}");
+    assert!(ran.stdout.contains("INCOMPLETE"), "{ran}");
 }
 
 #[test]

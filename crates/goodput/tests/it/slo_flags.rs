@@ -39,10 +39,11 @@ fn an_slo_file_is_complained_about_with_line_and_column() {
     let place = Place::new("slo");
     place.write(
         "slo.toml",
-        "[slo.chat]\nobjective = \"99% over 28d\"\ntffs = \"500ms\"\ntpot = 50\n",
+        "[[slo]]\nname = \"chat\"\nobjective = \"99% over 28d\"\nclauses = [\n  \"tffs <= 500ms\",\n  \
+         \"tpot <= 50\",\n]\n",
     );
     let ran = place.run(&["slo", "check", "slo.toml"]).exits(2);
-    let ran = ran.says(&["slo.toml:3", "slo.toml:4", "tffs"]);
+    let ran = ran.says(&["slo.toml:5", "slo.toml:6", "tffs"]);
     assert!(!ran.stderr.contains("panicked"), "{ran}");
 }
 

@@ -159,8 +159,8 @@ fn cached(workload: &str) -> [f64; 3] {
     place.write("w.toml", workload);
     place
         .run(&[
-            "bench", "--workload", "w.toml", "--concurrency", "4", "--requests", "120",
-            "--warmup", "0", "--out", "out",
+            "bench", "--workload", "w.toml", "--concurrency", "4", "--requests", "120", "--out",
+            "out",
         ])
         .measured();
     let result = place.result();
@@ -173,9 +173,9 @@ fn cached(workload: &str) -> [f64; 3] {
 
 #[test]
 fn planned_and_seen_cache_hits_agree_for_shared_prefixes() {
-    let shared = TINY.replace("input.fixed = 12", "input.fixed = 64");
+    let shared = TINY.replace("input.fixed = 12", "input.fixed = 1536");
     let [planned, reported, server] =
-        cached(&format!("{shared}[prefixes]\nsystem_tokens = 320\nblock_tokens = 16\n"));
+        cached(&format!("{shared}[prefixes]\nsystem_tokens = 1024\nblock_tokens = 16\n"));
     assert!(planned > 0.5, "the workload shares a lot: {planned}");
     assert!((planned - reported).abs() <= 0.02, "{planned} planned, {reported} reported");
     assert!((planned - server).abs() <= 0.02, "{planned} planned, {server} counted");
@@ -183,7 +183,7 @@ fn planned_and_seen_cache_hits_agree_for_shared_prefixes() {
 
 #[test]
 fn unique_prompts_hit_no_cache() {
-    let unique = TINY.replace("input.fixed = 12", "input.fixed = 256");
+    let unique = TINY.replace("input.fixed = 12", "input.fixed = 512");
     for share in cached(&unique) {
         assert!(share <= 0.02, "{share}");
     }
