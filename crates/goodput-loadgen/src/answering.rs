@@ -147,6 +147,7 @@ impl Answering {
         };
         open.first_byte(at);
         self.latest = at;
+        let (flowed, settled) = (open.events() > 0, reader.is_settled());
         let text = self.text.as_mut();
         let over = reader.on_bytes(at, bytes, &mut Listener { open, text });
         self.progress = if reader.is_settled() {
@@ -154,8 +155,13 @@ impl Answering {
         } else {
             Progress::Answered
         };
+        // What is parsed came some time ago, and whoever waits has looked at it since: from here on
+        // another limit holds.
+        let turned = !flowed && open.events() > 0 || !settled && reader.is_settled();
         if over {
             self.ends();
+        } else if turned && let Some(waker) = &self.waker {
+            waker.wake_by_ref();
         }
     }
 

@@ -255,7 +255,7 @@ impl Exchange {
         {
             let mut note = self.slip.note.borrow_mut();
             note.text.clone_from(&text);
-            note.error = error;
+            note.error = error.map(|said| self.client.target().hide_secrets(&said));
             note.server_decode = server_decode;
         }
         open.end(self.client.clock().now(), end);

@@ -145,7 +145,7 @@ async fn models(client: &Client, facts: &mut ServerFacts) -> Result<(), ProbeErr
     let endpoint = &client.target().endpoint;
     let path = format!("{}/models", endpoint.base);
     let reply = client.get(&path).await.map_err(ProbeError::Unreachable)?;
-    let said = explain(&reply.body);
+    let said = client.target().hide_secrets(&explain(&reply.body));
     facts.identity.add_head(&reply.head);
     let url = endpoint.to_string();
     match reply.head.status {
@@ -157,8 +157,8 @@ async fn models(client: &Client, facts: &mut ServerFacts) -> Result<(), ProbeErr
             said,
         }),
         status @ (502..=504) => Err(ProbeError::Loading { url, status, said }),
-        404 | 405 => unlisted(client, facts, path, &reply).await,
-        _ => Err(not_an_api(url, path, &reply)),
+        404 | 405 => unlisted(client, facts, path, &reply, &said).await,
+        _ => Err(not_an_api(url, path, &reply.head, &said)),
     }
 }
 
@@ -168,6 +168,7 @@ async fn unlisted(
     facts: &mut ServerFacts,
     path: String,
     reply: &Reply,
+    said: &str,
 ) -> Result<(), ProbeError> {
     let endpoint = &client.target().endpoint;
     let url = endpoint.to_string();
@@ -185,7 +186,7 @@ async fn unlisted(
         }
     }
     if facts.model.is_empty() || reply.head.media_type == MediaType::Html {
-        return Err(not_an_api(url, path, reply));
+        return Err(not_an_api(url, path, &reply.head, said));
     }
     facts
         .notes
@@ -193,16 +194,16 @@ async fn unlisted(
     Ok(())
 }
 
-fn not_an_api(url: String, path: String, reply: &Reply) -> ProbeError {
-    let words = if reply.head.media_type == MediaType::Html {
+fn not_an_api(url: String, path: String, head: &Head, said: &str) -> ProbeError {
+    let words = if head.media_type == MediaType::Html {
         String::new()
     } else {
-        format!(" ({})", explain(&reply.body))
+        format!(" ({said})")
     };
     ProbeError::NotAnApi {
         url,
         path,
-        what: format!("{}{words}", what(&reply.head)),
+        what: format!("{}{words}", what(head)),
         hint: "expected a JSON list of models; use the server's base as clients know it: http://HOST:PORT/v1".to_owned(),
     }
 }

@@ -217,6 +217,24 @@ impl Target {
         }
     }
 
+    /// `text` with the key hidden, and what headers of secrets carry: some servers repeat in their
+    /// error what they refuse.
+    #[must_use]
+    pub fn hide_secrets(&self, text: &str) -> String {
+        let key = self.key.iter().map(|key| key.0.as_str());
+        let carried = self.headers.iter().filter(|(name, _)| {
+            let name = name.to_ascii_lowercase();
+            SECRET.iter().any(|word| name.contains(word))
+        });
+        let carried = carried.flat_map(|(_, value)| value.split_whitespace());
+        let secrets = key.chain(carried.filter(|word| word.len() >= SECRET_BYTES_MIN));
+        secrets
+            .filter(|secret| !secret.is_empty())
+            .fold(text.to_owned(), |text, secret| {
+                text.replace(secret, "(hidden)")
+            })
+    }
+
     /// Path of the generation API.
     #[must_use]
     pub fn path(&self) -> String {
@@ -254,6 +272,11 @@ impl Target {
         Ok(checked)
     }
 }
+
+/// What the names of headers with secrets have in them.
+const SECRET: [&str; 5] = ["auth", "key", "token", "secret", "cookie"];
+/// Shorter words of such a header (`Bearer`) are no secrets.
+const SECRET_BYTES_MIN: usize = 8;
 
 /// Headers that frame a request or tie it to its record.
 const OURS: [&str; 6] = [
@@ -312,6 +335,18 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(!said.contains("secret"), "{said}");
+    }
+
+    #[test]
+    fn what_a_server_repeats_is_hidden() {
+        let mut target = Target::new(Endpoint::parse("http://h/v1").unwrap(), "m");
+        target.key = Some(BearerKey::new("sk-one"));
+        target.headers = vec![
+            ("Authorization".to_owned(), "Bearer sk-another".to_owned()),
+            ("x-team".to_owned(), "something".to_owned()),
+        ];
+        let said = target.hide_secrets("wrong: sk-one, Bearer sk-another, something");
+        assert_eq!(said, "wrong: (hidden), Bearer (hidden), something");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub fn findings(points: &[PointRow], answers: &OperatingPoint) -> Vec<Finding> {
         collapse(&closed, answers),
         closed_loop_queue(&closed),
         binding_clause(points),
-        not_bracketed(answers),
+        not_bracketed(points, answers),
         few_samples(points),
         bursts(points),
         not_streamed(points),
@@ -239,9 +239,10 @@ fn binding_clause(points: &[PointRow]) -> Option<Finding> {
     ))
 }
 
-fn not_bracketed(answers: &OperatingPoint) -> Option<Finding> {
+fn not_bracketed(points: &[PointRow], answers: &OperatingPoint) -> Option<Finding> {
     let peak = answers.by_goodput.as_ref()?;
-    if answers.peak_bracketed {
+    // A single load was never meant to have a peak.
+    if answers.peak_bracketed || points.len() < 2 {
         return None;
     }
     let evidence = format!(

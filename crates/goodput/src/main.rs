@@ -9,6 +9,7 @@ mod exit;
 mod flags;
 mod manual;
 mod measure;
+mod process_list;
 mod report;
 mod results;
 mod slo;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let voice = Voice::new(&flags.talk);
+    process_list::hide_key(&flags, voice);
     match run(flags.verb, voice) {
         Ok(exit) => exit.code(),
         Err(failure) => {

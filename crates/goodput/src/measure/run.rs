@@ -48,7 +48,7 @@ pub(crate) struct Run {
     pub(crate) lengths: Lengths,
     pub(crate) question: Question,
     pub(crate) rows: Arc<RowWriter>,
-    pub(crate) scrape: Scrape,
+    pub(crate) scrape: Option<Scrape>,
     pub(crate) live: LiveTable,
     pub(crate) points: Vec<PointRow>,
     pub(crate) charts: Vec<PointChart>,
@@ -189,6 +189,9 @@ impl Run {
                 + Duration::from_secs(2)
                 + 2 * self.e2e_p95(),
         };
+        if let Some(scrape) = &self.scrape {
+            scrape.look().await;
+        }
         let line = self.live.watch(doing, counts);
         let report = run_point(
             &self.client,
@@ -201,6 +204,9 @@ impl Run {
         .await;
         drop(line);
         let report = report.map_err(|e| Failure::untrusted(e.to_string()))?;
+        if let Some(scrape) = &self.scrape {
+            scrape.look().await;
+        }
         let observer = Rc::into_inner(observer)
             .ok_or_else(|| Failure::untrusted("a request outlived its load point"))?;
         let (books, bars) = observer.into_parts();
@@ -232,6 +238,7 @@ impl Run {
         if report.interrupted {
             warnings.push("interrupted: a part of the window".to_owned());
         }
+        warnings.extend(ran_dry(plan, report));
         if report.traffic.retries > 0 {
             warnings.push(format!(
                 "{} requests were sent again because the server had closed an idle connection",
@@ -256,7 +263,10 @@ impl Run {
                 Load::Closed(_) => None,
                 Load::Open { per_second } => Some(per_second),
             },
-            server_cached_share: self.scrape.cached_share(&window),
+            server_cached_share: self
+                .scrape
+                .as_ref()
+                .and_then(|scrape| scrape.cached_share(&window)),
             window,
             gpus: self.gpus,
             in_flight_peak: Some(report.peak_in_flight),
@@ -273,8 +283,32 @@ impl Run {
             invalid,
             warnings,
         };
-        books.row(&facts)
+        let mut row = books.row(&facts);
+        if !self.client.target().stream {
+            // Whole answers were asked for: that they came is no finding.
+            row.not_streamed = 0;
+        }
+        row
     }
+}
+
+/// Says that a workload of given rows had fewer requests than the point was to have.
+fn ran_dry(plan: &PointPlan, report: &PointReport) -> Option<String> {
+    if report.interrupted || !report.invalid.is_empty() {
+        return None;
+    }
+    let short = match plan.window {
+        Window::Requests(n) if report.arrivals_due < u64::from(n.get()) => {
+            format!("{} of {n} requests", report.arrivals_due)
+        }
+        Window::Duration(span) if report.window_span().is_none_or(|seen| seen < span) => {
+            format!("requests for a part of {} s", span.as_secs_f64())
+        }
+        _ => return None,
+    };
+    Some(format!(
+        "the workload had only {short}: rows are sent once unless it says `repeat = true`"
+    ))
 }
 
 /// How much warm-up a run gives the server.

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, ops::Range, rc::Rc, time::Duration};
 
-use goodput_loadgen::{Client, Scraper, scrape};
+use goodput_loadgen::{self as loadgen, Client, Scraper, scrape};
 use goodput_record::{EngineSample, Timestamp};
 use serde::Serialize;
 
@@ -23,42 +23,74 @@ struct MetricRow<'a> {
     value: f64,
 }
 
+/// What is kept of the looks at a server.
+#[derive(Debug)]
+struct Kept {
+    lines: JsonLines,
+    samples: Vec<EngineSample>,
+}
+
+impl Kept {
+    fn add(&mut self, look: &loadgen::Scrape) {
+        self.samples.push(look.sample);
+        for (name, value) in look.rows() {
+            let row = MetricRow {
+                t_ns: look.at.nanos(),
+                replica: 0,
+                name: &name,
+                value,
+            };
+            // A full disk shows at the records, which decide; these rows only explain.
+            let _ = self.lines.write(&row);
+        }
+        let _ = self.lines.flush();
+    }
+}
+
 /// The samples of a run, and the task that takes them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Scrape {
-    samples: Rc<RefCell<Vec<EngineSample>>>,
-    _task: Option<Scraper>,
+    client: Rc<Client>,
+    kept: Rc<RefCell<Kept>>,
+    _task: Scraper,
 }
 
 impl Scrape {
     /// Starts to read the server's counters into `server_metrics.jsonl`.
     pub(crate) fn start(client: &Rc<Client>, folder: &Folder) -> Result<Self, Failure> {
-        let mut lines = JsonLines::create(&folder.file("server_metrics.jsonl"))?;
-        let samples = Rc::new(RefCell::new(Vec::new()));
-        let seen = Rc::clone(&samples);
-        let task = scrape(client, EVERY, 0, move |look| {
-            seen.borrow_mut().push(look.sample);
-            for (name, value) in look.rows() {
-                let row = MetricRow {
-                    t_ns: look.at.nanos(),
-                    replica: 0,
-                    name: &name,
-                    value,
-                };
-                // A full disk shows at the records, which decide; these rows only explain.
-                let _ = lines.write(&row);
-            }
-            let _ = lines.flush();
-        });
+        let kept = Rc::new(RefCell::new(Kept {
+            lines: JsonLines::create(&folder.file("server_metrics.jsonl"))?,
+            samples: Vec::new(),
+        }));
+        let seen = Rc::clone(&kept);
+        let task = scrape(client, EVERY, 0, move |look| seen.borrow_mut().add(&look));
         Ok(Self {
-            samples,
-            _task: Some(task),
+            client: Rc::clone(client),
+            kept,
+            _task: task,
         })
+    }
+
+    /// Looks now, so that a point shorter than [`EVERY`] has a look on either side.
+    pub(crate) async fn look(&self) {
+        let path = format!("{}/metrics", self.client.target().endpoint.root());
+        let Ok(reply) = self.client.get(&path).await else {
+            return;
+        };
+        let at = self.client.clock().now();
+        if reply.head.status == 200
+            && let Ok(text) = String::from_utf8(reply.body)
+        {
+            let sample = goodput_protocol::engine_sample(&text, at, 0);
+            self.kept
+                .borrow_mut()
+                .add(&loadgen::Scrape { at, sample, text });
+        }
     }
 
     /// Of the tokens looked up in the prefix cache during `window`, the share that was found.
     pub(crate) fn cached_share(&self, window: &Range<Timestamp>) -> Option<f64> {
-        let samples = self.samples.borrow();
+        let samples = &self.kept.borrow().samples;
         // From the last look before the window to the first one after it.
         let before = samples.iter().rfind(|s| s.at <= window.start)?;
         let after = samples

@@ -8,14 +8,13 @@ use goodput_loadgen::{Api, BearerKey, Endpoint, HttpVersion, Limits, Target};
 use crate::{
     exit::Failure,
     flags::{self, ServerFlags},
-    talk::Voice,
 };
 
 /// What stands in a saved setting where a secret was.
 pub(crate) const HIDDEN: &str = "(hidden)";
 
 /// Makes the target of `url`. The model is asked of the server later where none is given.
-pub(crate) fn target(url: &str, flags: &ServerFlags, voice: Voice) -> Result<Target, Failure> {
+pub(crate) fn target(url: &str, flags: &ServerFlags) -> Result<Target, Failure> {
     let endpoint = Endpoint::parse(url).map_err(|e| Failure::usage(e.to_string()))?;
     let mut target = Target::new(endpoint, flags.model.clone().unwrap_or_default());
     target.api = match flags.api {
@@ -27,7 +26,7 @@ pub(crate) fn target(url: &str, flags: &ServerFlags, voice: Voice) -> Result<Tar
         flags::Http::V2 => HttpVersion::Http2,
     };
     target.stream = !flags.no_stream;
-    target.key = key(flags, voice)?;
+    target.key = key(flags)?;
     target.headers = flags
         .headers
         .iter()
@@ -43,12 +42,8 @@ pub(crate) fn target(url: &str, flags: &ServerFlags, voice: Voice) -> Result<Tar
 }
 
 /// The bearer key: from the flag, the file or the environment, in this order.
-fn key(flags: &ServerFlags, voice: Voice) -> Result<Option<BearerKey>, Failure> {
+fn key(flags: &ServerFlags) -> Result<Option<BearerKey>, Failure> {
     if let Some(key) = &flags.api_key {
-        voice.say(&format!(
-            "warning: --api-key can be read in the process list and the shell history; set {} or use --api-key-file",
-            flags.api_key_env
-        ));
         return Ok(Some(BearerKey::new(key.clone())));
     }
     if let Some(path) = &flags.api_key_file {

@@ -10,7 +10,7 @@ use std::{
 
 use goodput_config::{Amount, parse_amount};
 use goodput_loadgen::{
-    Client, Clock, Reach, ServerFacts, Stop, Target, make_room, probe_server, runtime,
+    Client, Clock, ProbeError, Reach, ServerFacts, Stop, Target, make_room, probe_server, runtime,
 };
 use goodput_slo::Slo;
 use goodput_sweep::Question;
@@ -83,7 +83,7 @@ pub(crate) fn carry_out(
         || flags.server.url.clone().unwrap_or_default(),
         |r| r.url.clone(),
     );
-    let mut target = server::target(&url, &flags.server, voice)?;
+    let mut target = server::target(&url, &flags.server)?;
     target.keep_text = flags.keep_text;
     let runtime = runtime().map_err(|e| Failure::untrusted(format!("cannot start: {e}")))?;
     runtime.block_on(setting.run(target, work))
@@ -126,7 +126,7 @@ impl Setting<'_> {
         self.allow_address(&client)?;
         let facts = probe_server(&client)
             .await
-            .map_err(|e| Failure::untrusted(e.to_string()))?;
+            .map_err(|e| self.unusable(&e))?;
         for note in &facts.notes {
             self.voice.say(&format!("note: {note}"));
         }
@@ -145,11 +145,12 @@ impl Setting<'_> {
             run_id,
             names,
             self.flags.keep_gaps,
+            stop.clone(),
         )?;
         let scrape = if facts.metrics {
-            Scrape::start(&client, &folder)?
+            Some(Scrape::start(&client, &folder)?)
         } else {
-            Scrape::default()
+            None
         };
         self.voice.say(
             goodput_report::terminal::head(&paper.holds_for, self.voice.style_err()).trim_end(),
@@ -207,6 +208,17 @@ impl Setting<'_> {
         Client::new(target, clock, run)
             .await
             .map_err(|e| Failure::usage(e.to_string()))
+    }
+
+    fn unusable(&self, error: &ProbeError) -> Failure {
+        let failure = Failure::untrusted(error.to_string());
+        if let ProbeError::Unauthorized { .. } = error {
+            return failure.hint(format!(
+                "the key is read from {} (another one: --api-key-env NAME) or from --api-key-file",
+                self.flags.server.api_key_env
+            ));
+        }
+        failure
     }
 
     fn allow_address(&self, client: &Client) -> Result<(), Failure> {

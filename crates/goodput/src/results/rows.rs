@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    io::{BufWriter, Write},
+    io::{BufWriter, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
@@ -14,6 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use goodput_loadgen::Stop;
 use goodput_record::{Phase, RequestRecord, RequestRow, RowContext, Series, VerdictWord};
 use serde::Serialize;
 
@@ -32,7 +33,12 @@ pub(crate) struct JsonLines {
 impl JsonLines {
     /// Makes the file.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
-        let file = File::create(path)
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)
             .map_err(|e| Failure::untrusted(format!("cannot write {}: {e}", path.display())))?;
         Ok(Self {
             file: BufWriter::with_capacity(1 << 16, file),
@@ -52,9 +58,28 @@ impl JsonLines {
         self.file.flush().map_err(|e| self.because(&e))
     }
 
+    /// After trouble: what could not be written whole is taken out, so that the file can be read.
+    fn drop_torn_line(self) {
+        // Its buffer is thrown away, or it would be written after all once there is room.
+        let (mut file, _unwritten) = self.file.into_parts();
+        let _ = cut_torn_line(&mut file);
+    }
+
     fn because(&self, error: &std::io::Error) -> String {
         format!("cannot write {}: {error}", self.path.display())
     }
+}
+
+/// Cuts a file of lines after its last whole one.
+fn cut_torn_line(file: &mut File) -> std::io::Result<()> {
+    /// Longer than any line: a row with a gap for each of a million tokens.
+    const TAIL: u64 = 16 << 20;
+    let length = file.seek(SeekFrom::End(0))?;
+    let from = file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut tail = Vec::new();
+    file.read_to_end(&mut tail)?;
+    let whole = tail.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    file.set_len(from + whole as u64)
 }
 
 /// A record on its way to disk.
@@ -85,22 +110,27 @@ pub(crate) struct RowWriter {
 }
 
 impl RowWriter {
-    /// Starts the thread. `slos` are the names of the run's SLOs.
+    /// Starts the thread. `slos` are the names of the run's SLOs; `stop` is asked when rows can no
+    /// longer be written.
     pub(crate) fn start(
         path: &Path,
         run: String,
         slos: Vec<String>,
         keep_gaps: bool,
+        stop: Stop,
     ) -> Result<Self, Failure> {
-        let lines = JsonLines::create(path)?;
+        let mut lines = JsonLines::create(path)?;
         let (jobs, inbox) = channel();
         let trouble = Arc::new(Mutex::new(None));
         let seen = Arc::clone(&trouble);
         let work = move || {
-            if let Err(message) = write_all(&inbox, lines, &run, &slos, keep_gaps) {
+            if let Err(message) = write_all(&inbox, &mut lines, &run, &slos, keep_gaps) {
+                lines.drop_torn_line();
                 *seen
                     .lock()
                     .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(message);
+                // What cannot be kept need not be measured.
+                stop.ask();
             }
         };
         let thread = std::thread::Builder::new()
@@ -141,7 +171,7 @@ impl RowWriter {
 
 fn write_all(
     inbox: &Receiver<RowJob>,
-    mut lines: JsonLines,
+    lines: &mut JsonLines,
     run: &str,
     slos: &[String],
     keep_gaps: bool,

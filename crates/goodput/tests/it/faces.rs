@@ -1,0 +1,179 @@
+//! What a run prints, what is rendered again, and what is put side by side.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::Command,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    program::{Place, Ran},
+    server::{Server, stream},
+};
+
+const SMALL: [&str; 4] = ["--requests", "6", "--warmup", "0"];
+
+fn small_run(place: &Place, server: &Server, out: &str, more: &[&str]) -> Ran {
+    let mut args = vec!["bench", "--url", &server.url, "--out", out];
+    args.extend(SMALL);
+    args.extend(more);
+    place.run(&args).measured()
+}
+
+#[test]
+fn stdout_is_data_and_stderr_is_talk() {
+    let server = Server::start(|_, socket| stream(socket, 3));
+    let place = Place::new("faces");
+    let json_run = small_run(&place, &server, "a", &["--format", "json"]);
+    let printed: Value = serde_json::from_str(&json_run.stdout).unwrap();
+    let kept: Value = serde_json::from_str(&place.read("a/result.json")).unwrap();
+    assert_eq!(printed, kept);
+    assert_eq!(kept["schema_version"], 1);
+    let csv = small_run(&place, &server, "b", &["--format", "csv"]).stdout;
+    assert_eq!(csv, place.read("b/points.csv"));
+    assert_eq!(csv.lines().count(), 2);
+    let columns = |line: &str| line.matches(',').count();
+    assert!(columns(csv.lines().next().unwrap()) >= 48);
+    let human = small_run(&place, &server, "c", &["--quiet"]);
+    assert_eq!(human.stderr, "");
+    assert!(human.stdout.contains("ANSWER"), "{human}");
+    assert!(!human.stdout.contains('\u{1b}'), "no colour in a pipe");
+    for file in ["result.json", "points.csv", "requests.jsonl", "report.html"] {
+        assert!(place.path.join("c").join(file).exists(), "{file}");
+    }
+    let page = place.read("c/report.html");
+    for outside in ["<script src", "<link ", "<img src=\"http", "@import"] {
+        assert!(!page.contains(outside), "the page is not self-contained: {outside}");
+    }
+}
+
+#[test]
+fn a_result_is_rendered_again_as_it_was() {
+    let server = Server::start(|_, socket| stream(socket, 3));
+    let place = Place::new("report");
+    let first = small_run(&place, &server, "out", &[]);
+    let page = place.read("out/report.html");
+    std::fs::remove_file(place.path.join("out/report.html")).unwrap();
+    let again = place.run(&["report", "out"]).measured();
+    assert_eq!(again.stdout, first.stdout);
+    assert_eq!(again.code, first.code);
+    assert_eq!(place.read("out/report.html"), page);
+    let elsewhere = place.run(&["report", "out", "--html", "page.html", "--format", "json"]);
+    let printed: Value = serde_json::from_str(&elsewhere.measured().stdout).unwrap();
+    assert_eq!(printed, place.result());
+    assert_eq!(place.read("page.html"), page);
+}
+
+#[test]
+fn a_result_that_is_none_is_said_so() {
+    let place = Place::new("report");
+    place.run(&["report", "nowhere"]).one_error().says(&["nowhere", "result folder"]);
+    std::fs::create_dir(place.path.join("bad")).unwrap();
+    place.write("bad/result.json", "{\"schema_version\": 1}");
+    place.run(&["report", "bad"]).exits(2).one_error().says(&["bad", "missing field"]);
+    place.write("bad/result.json", "{\"schema_version\": 999}");
+    place.run(&["report", "bad"]).exits(2).one_error().says(&["newer"]);
+}
+
+#[test]
+fn results_of_one_slo_compare_and_of_two_do_not() {
+    let server = Server::start(|_, socket| stream(socket, 3));
+    let place = Place::new("compare");
+    let slo = |slo| ["--slo", slo, "--workload", "chat-short"];
+    small_run(&place, &server, "a", &slo("ttft=10s,tpot=10s"));
+    small_run(&place, &server, "b", &slo("ttft=10s,tpot=10s"));
+    small_run(&place, &server, "c", &slo("ttft=1s,tpot=10s"));
+    let same = place.run(&["compare", "a", "b", "--format", "json"]);
+    assert!(matches!(same.code, Some(0 | 1)), "{same}");
+    serde_json::from_str::<Value>(&same.stdout).unwrap();
+    let human = place.run(&["compare", "a", "b"]);
+    assert!(matches!(human.code, Some(0 | 1)), "{human}");
+    assert!(!human.stdout.is_empty());
+    let other = place.run(&["compare", "a", "c"]).exits(2).one_error();
+    other.says(&["slo", "ttft <= 1s", "--across"]);
+    let across = place.run(&["compare", "a", "c", "--across"]);
+    assert!(matches!(across.code, Some(0 | 1)), "{across}");
+}
+
+#[test]
+fn several_slos_are_judged_in_one_run() {
+    let server = Server::start(|_, socket| stream(socket, 3));
+    let place = Place::new("tiers");
+    place.write(
+        "tiers.toml",
+        "[[slo]]\nname = \"gold\"\nobjective = \"99% over 28d\"\nclauses = [\"ttft <= 1us\"]\n\
+         workload = { preset = \"chat-short\" }\n\
+         [[slo]]\nname = \"bronze\"\nobjective = \"90% over 28d\"\nclauses = [\"ttft <= 100s\"]\n\
+         workload = { preset = \"chat-short\" }\n",
+    );
+    small_run(&place, &server, "out", &["--slo", "tiers.toml", "--workload", "chat-short"]);
+    let result = place.result();
+    let slos = result["points"][0]["slos"].as_array().unwrap();
+    let seen: Vec<(&Value, &Value)> = slos.iter().map(|s| (&s["slo"], &s["met"])).collect();
+    assert_eq!(seen, [(&json!("gold"), &json!(0)), (&json!("bronze"), &json!(6))]);
+    for row in place.measured_rows() {
+        assert_eq!(row["verdicts"], json!({"bronze": "met", "gold": "missed"}));
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let place = Place::new("pipe");
+    let mut child = place.start(&["slo", "presets"]);
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    drop(out);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    // Closed before anything could be written.
+    let run = "\"$0\" slo presets | true; exit \"${PIPESTATUS:-0}\"";
+    let output = Command::new("sh")
+        .args(["-c", run, env!("CARGO_BIN_EXE_goodput")])
+        .output()
+        .unwrap();
+    let ran = Ran::of(&output).exits(0);
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn presets_are_printed_with_their_reasons() {
+    let place = Place::new("presets");
+    let ran = place.run(&["slo", "presets", "--format", "json"]).exits(0);
+    let presets: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let presets = presets.as_array().unwrap();
+    assert!(presets.len() >= 6);
+    for preset in presets {
+        for field in ["name", "clauses", "workload", "reason", "source"] {
+            assert!(!preset[field].is_null(), "{preset}");
+        }
+        let name = preset["name"].as_str().unwrap();
+        let name = if name == "agent-step" {
+            // It asks for a bound of one's own.
+            place.run(&["slo", "check", name]).exits(2).one_error().says(&["agent-step:e2e=5s"]);
+            "agent-step:e2e=5s"
+        } else {
+            name
+        };
+        place.run(&["slo", "check", name]).exits(0);
+    }
+    let table = place.run(&["slo", "presets"]).exits(0).stdout;
+    for preset in presets {
+        assert!(table.contains(preset["name"].as_str().unwrap()));
+    }
+}
+
+#[test]
+fn a_dry_run_costs_nothing_and_leaves_nothing() {
+    let server = Server::start(|_, socket| stream(socket, 3));
+    let place = Place::new("dry");
+    std::fs::create_dir(place.path.join("mine")).unwrap();
+    place.write("mine/notes.txt", "mine");
+    let ran = place.run(&[
+        "sweep", "--url", &server.url, "--dry-run", "--out", "mine", "--warmup", "0",
+    ]);
+    ran.exits(0).says(&["cost", "closed-loop points"]);
+    assert!(server.generations().is_empty());
+    assert_eq!(place.read("mine/notes.txt"), "mine");
+    assert_eq!(place.all_files().len(), 1);
+}

@@ -1,0 +1,20 @@
+//! The program as users run it: the real binary, real sockets on loopback, real files.
+//!
+//! Nothing here depends on how fast the machine is: a point that a loaded machine made invalid
+//! still has its files and its messages.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bad_input;
+mod bench;
+mod client;
+mod faces;
+mod failures;
+mod interrupts;
+mod long_runs;
+mod program;
+mod secrets;
+mod server;
+mod slo_flags;
+mod timings;
+mod workloads;
