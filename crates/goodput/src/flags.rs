@@ -115,7 +115,7 @@ pub(crate) struct RunFlags {
         value_delimiter = ';'
     )]
     pub(crate) slo: Vec<String>,
-    /// Workload: a preset or a file [default: the SLO's own, on the emulator chat-short]
+    /// Workload: a preset, a file, or a recorded trace (see trace inspect) [default: the SLO's own, on the emulator chat-short]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) workload: Option<String>,
     /// Stop a point after N measured requests instead of after a time
