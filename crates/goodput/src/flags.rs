@@ -191,6 +191,9 @@ pub(crate) struct ServerFlags {
     /// Trust these certificates (PEM) beside the public ones
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
+    /// tokenizer.json that counts where the server does not (needs a build with it)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tokenizer: Option<PathBuf>,
     /// Limit on the set-up of a connection
     #[arg(long, value_name = "DURATION", default_value = "30s")]
     pub(crate) timeout_connect: String,
