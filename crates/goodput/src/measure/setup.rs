@@ -124,9 +124,7 @@ impl Setting<'_> {
         let (clock, epoch) = (Clock::start(), SystemTime::now());
         let client = self.client(target.clone(), clock, &run_id).await?;
         self.allow_address(&client)?;
-        let facts = probe_server(&client)
-            .await
-            .map_err(|e| self.unusable(&e))?;
+        let facts = probe_server(&client).await.map_err(|e| self.unusable(&e))?;
         for note in &facts.notes {
             self.voice.say(&format!("note: {note}"));
         }

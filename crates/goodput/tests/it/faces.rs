@@ -44,7 +44,10 @@ fn stdout_is_data_and_stderr_is_talk() {
     }
     let page = place.read("c/report.html");
     for outside in ["<script src", "<link ", "<img src=\"http", "@import"] {
-        assert!(!page.contains(outside), "the page is not self-contained: {outside}");
+        assert!(
+            !page.contains(outside),
+            "the page is not self-contained: {outside}"
+        );
     }
 }
 
@@ -68,12 +71,23 @@ fn a_result_is_rendered_again_as_it_was() {
 #[test]
 fn a_result_that_is_none_is_said_so() {
     let place = Place::new("report");
-    place.run(&["report", "nowhere"]).one_error().says(&["nowhere", "result folder"]);
+    place
+        .run(&["report", "nowhere"])
+        .one_error()
+        .says(&["nowhere", "result folder"]);
     std::fs::create_dir(place.path.join("bad")).unwrap();
     place.write("bad/result.json", "{\"schema_version\": 1}");
-    place.run(&["report", "bad"]).exits(2).one_error().says(&["bad", "missing field"]);
+    place
+        .run(&["report", "bad"])
+        .exits(2)
+        .one_error()
+        .says(&["bad", "missing field"]);
     place.write("bad/result.json", "{\"schema_version\": 999}");
-    place.run(&["report", "bad"]).exits(2).one_error().says(&["newer"]);
+    place
+        .run(&["report", "bad"])
+        .exits(2)
+        .one_error()
+        .says(&["newer"]);
 }
 
 #[test]
@@ -107,11 +121,19 @@ fn several_slos_are_judged_in_one_run() {
          [[slo]]\nname = \"bronze\"\nobjective = \"90% over 28d\"\nclauses = [\"ttft <= 100s\"]\n\
          workload = { preset = \"chat-short\" }\n",
     );
-    small_run(&place, &server, "out", &["--slo", "tiers.toml", "--workload", "chat-short"]);
+    small_run(
+        &place,
+        &server,
+        "out",
+        &["--slo", "tiers.toml", "--workload", "chat-short"],
+    );
     let result = place.result();
     let slos = result["points"][0]["slos"].as_array().unwrap();
     let seen: Vec<(&Value, &Value)> = slos.iter().map(|s| (&s["slo"], &s["met"])).collect();
-    assert_eq!(seen, [(&json!("gold"), &json!(0)), (&json!("bronze"), &json!(6))]);
+    assert_eq!(
+        seen,
+        [(&json!("gold"), &json!(0)), (&json!("bronze"), &json!(6))]
+    );
     for row in place.measured_rows() {
         assert_eq!(row["verdicts"], json!({"bronze": "met", "gold": "missed"}));
     }
@@ -150,7 +172,11 @@ fn presets_are_printed_with_their_reasons() {
         let name = preset["name"].as_str().unwrap();
         let name = if name == "agent-step" {
             // It asks for a bound of one's own.
-            place.run(&["slo", "check", name]).exits(2).one_error().says(&["agent-step:e2e=5s"]);
+            place
+                .run(&["slo", "check", name])
+                .exits(2)
+                .one_error()
+                .says(&["agent-step:e2e=5s"]);
             "agent-step:e2e=5s"
         } else {
             name
@@ -170,7 +196,14 @@ fn a_dry_run_costs_nothing_and_leaves_nothing() {
     std::fs::create_dir(place.path.join("mine")).unwrap();
     place.write("mine/notes.txt", "mine");
     let ran = place.run(&[
-        "sweep", "--url", &server.url, "--dry-run", "--out", "mine", "--warmup", "0",
+        "sweep",
+        "--url",
+        &server.url,
+        "--dry-run",
+        "--out",
+        "mine",
+        "--warmup",
+        "0",
     ]);
     ran.exits(0).says(&["cost", "closed-loop points"]);
     assert!(server.generations().is_empty());

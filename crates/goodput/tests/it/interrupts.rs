@@ -48,10 +48,14 @@ fn keeps_what_was_measured(by: Signal, number: i32) {
         "out",
     ]);
     let rows = place.path.join("out/requests.jsonl");
-    until("the first rows", || rows.metadata().is_ok_and(|m| m.len() > 0));
+    until("the first rows", || {
+        rows.metadata().is_ok_and(|m| m.len() > 0)
+    });
     signal(&child, by);
     let ran = Ran::of(&child.wait_with_output().unwrap());
-    let ran = ran.exits(128 + number).says(&["stopping: no more requests"]);
+    let ran = ran
+        .exits(128 + number)
+        .says(&["stopping: no more requests"]);
     let result = place.result();
     assert_eq!(result["complete"], false);
     let why = result["incomplete_because"].as_str().unwrap();

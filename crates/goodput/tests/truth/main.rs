@@ -9,9 +9,7 @@
 use std::{cell::RefCell, num::NonZeroU32, process::Command, rc::Rc, sync::Arc, time::Duration};
 
 use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow};
-use goodput_record::{
-    Arrival, Outcome, Phase, RequestRecord, SeriesId, Sink, Timestamp, Vantage,
-};
+use goodput_record::{Arrival, Outcome, Phase, RequestRecord, SeriesId, Sink, Timestamp, Vantage};
 use goodput_sim::{
     Engine, EngineRequest, Profile,
     drive::{Due, Plan, Source, run},
@@ -235,7 +233,10 @@ impl Curve {
     }
 
     fn most_throughput(&self) -> f64 {
-        self.0.iter().map(|r| r.throughput_tok_s).fold(0.0, f64::max)
+        self.0
+            .iter()
+            .map(|r| r.throughput_tok_s)
+            .fold(0.0, f64::max)
     }
 
     fn last(&self) -> &PointRow {
@@ -245,8 +246,14 @@ impl Curve {
     /// The peak lies strictly inside, and past it throughput stays while goodput does not.
     fn has_the_form_of_the_essay(&self) {
         let (peak, last) = (self.peak(), self.last());
-        assert!(peak.concurrency > self.0[0].concurrency, "the peak is the first load");
-        assert!(peak.concurrency < last.concurrency, "the peak is the last load");
+        assert!(
+            peak.concurrency > self.0[0].concurrency,
+            "the peak is the first load"
+        );
+        assert!(
+            peak.concurrency < last.concurrency,
+            "the peak is the last load"
+        );
         assert!(
             last.goodput_tok_s < 0.5 * peak.goodput_tok_s,
             "goodput at the last load: {} of {}",
@@ -272,7 +279,13 @@ fn the_slots_of_the_laptop_profile_fill_up() {
     let curve = LAPTOP.curve(FEW);
     curve.has_the_form_of_the_essay();
     // 48 slots: to serve 64 users at once no request can be faster, only later.
-    let at = |users| curve.0.iter().find(|r| r.concurrency == Some(users)).unwrap();
+    let at = |users| {
+        curve
+            .0
+            .iter()
+            .find(|r| r.concurrency == Some(users))
+            .unwrap()
+    };
     assert!(at(32).slo_attainment.unwrap() > 0.95);
     assert!(at(128).ttft_p50_ms.unwrap() > 5.0 * at(32).ttft_p50_ms.unwrap());
     assert!(at(128).tpot_p50_ms.unwrap() < 1.5 * at(48).tpot_p50_ms.unwrap());
@@ -310,8 +323,21 @@ fn a_sweep_finds_the_best(case: &Case, duration: &str) {
     let _ = std::fs::remove_dir_all(&out);
     let grid: Vec<String> = case.grid.iter().map(ToString::to_string).collect();
     let output = Command::new(env!("CARGO_BIN_EXE_goodput"))
-        .args(["sweep", "--profile", case.profile, "--workload", case.workload])
-        .args(["--slo", case.slo, "--concurrency", &grid.join(","), "--rate", "none"])
+        .args([
+            "sweep",
+            "--profile",
+            case.profile,
+            "--workload",
+            case.workload,
+        ])
+        .args([
+            "--slo",
+            case.slo,
+            "--concurrency",
+            &grid.join(","),
+            "--rate",
+            "none",
+        ])
         .args(["--duration", duration, "--out", &out])
         .output()
         .unwrap();
@@ -328,7 +354,11 @@ fn a_sweep_finds_the_best(case: &Case, duration: &str) {
     let found = &result["operating_point"]["by_goodput"]["row"]["concurrency"];
     let found = u32::try_from(found.as_u64().unwrap()).unwrap();
     let curve = case.curve(MANY);
-    let at_found = curve.0.iter().find(|r| r.concurrency == Some(found)).unwrap();
+    let at_found = curve
+        .0
+        .iter()
+        .find(|r| r.concurrency == Some(found))
+        .unwrap();
     let share = at_found.goodput_tok_s / curve.peak().goodput_tok_s;
     println!(
         "{}: the sweep found {found} in flight, whose true goodput is {:.1} % of the best, at {} in flight",
