@@ -210,3 +210,101 @@ fn a_dry_run_costs_nothing_and_leaves_nothing() {
     assert_eq!(place.read("mine/notes.txt"), "mine");
     assert_eq!(place.all_files().len(), 1);
 }
+
+/// The first command of the README, with few requests.
+#[test]
+fn a_sweep_without_a_server_brings_its_own() {
+    let place = Place::new("sweep");
+    let ran = place.run(&[
+        "sweep",
+        "--concurrency",
+        "1,4",
+        "--rate",
+        "20",
+        "--requests",
+        "20",
+        "--out",
+        "out",
+    ]);
+    let ran = ran.measured().says(&["EMULATED", "cost"]);
+    for part in [
+        "CLOSED LOOP",
+        "OPEN LOOP",
+        "ANSWER",
+        "no figure is about real",
+    ] {
+        assert!(ran.stdout.contains(part), "no `{part}` in\n{ran}");
+    }
+    let result = place.result();
+    assert_eq!(result["complete"], true);
+    assert_eq!(result["holds_for"]["server"]["emulated"], true);
+    let loads: Vec<(&Value, &Value)> = result["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|point| (&point["concurrency"], &point["rate_req_s"]))
+        .collect();
+    let none = Value::Null;
+    assert!(loads.contains(&(&json!(1), &none)) && loads.contains(&(&json!(4), &none)));
+    assert!(loads.contains(&(&none, &json!(20.0))), "{loads:?}");
+    let csv = place.read("out/points.csv");
+    assert_eq!(csv.lines().count(), loads.len() + 1);
+    let metrics = place.read("out/server_metrics.jsonl");
+    let first: Value = serde_json::from_str(metrics.lines().next().unwrap()).unwrap();
+    for field in ["t_ns", "replica", "name", "value"] {
+        assert!(!first[field].is_null(), "{first}");
+    }
+    assert!(metrics.contains("vllm:num_requests_running"));
+}
+
+#[test]
+fn faults_of_the_replica_are_misses() {
+    let place = Place::new("faults");
+    place
+        .run(&[
+            "bench",
+            "--fault",
+            "errors=50%",
+            "--requests",
+            "40",
+            "--warmup",
+            "0",
+            "--seed",
+            "3",
+            "--out",
+            "out",
+        ])
+        .measured();
+    let point = &place.result()["points"][0];
+    let ok = point["outcomes"]["ok"].as_u64().unwrap();
+    assert!((5..=35).contains(&ok), "{}", point["outcomes"]);
+    let met = point["slos"][0]["met"].as_u64().unwrap();
+    assert!(met <= ok, "failures stay in the denominator");
+    assert_eq!(point["slos"][0]["missed"].as_u64().unwrap() + met, 40);
+}
+
+#[test]
+fn help_version_completions_and_man_pages_are_there() {
+    let place = Place::new("help");
+    let version = place.run(&["--version"]).exits(0).stdout;
+    assert!(version.starts_with("goodput "));
+    for verb in [
+        "sweep", "bench", "compare", "report", "trace", "slo", "emulate",
+    ] {
+        let help = place.run(&[verb, "--help"]).exits(0);
+        assert!(help.stdout.contains("Usage:"), "{help}");
+        assert_eq!(help.stderr, "");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = place.run(&["completions", shell]).exits(0).stdout;
+        assert!(script.contains("goodput") && script.contains("sweep"));
+    }
+    place.run(&["man", "pages"]).exits(0);
+    assert!(place.all_files().len() >= 6);
+    assert_eq!(place.run(&[]).code, Some(2));
+    place.run(&["swep"]).exits(2).says(&["sweep"]);
+    place
+        .run(&["sweep", "--concurency", "4"])
+        .exits(2)
+        .says(&["--concurrency"]);
+}

@@ -147,3 +147,18 @@ fn a_second_signal_leaves_at_once_without_a_broken_file() {
     let torn = torn.iter().find(|(path, _)| path.ends_with(".part"));
     assert!(torn.is_none(), "{torn:?}");
 }
+
+/// Before the first load there is nothing to keep, and nothing to wait for.
+#[test]
+fn an_interrupt_while_the_server_is_asked_about_itself_leaves_nothing() {
+    let server = Server::start(|_, _| {
+        thread::sleep(Duration::from_secs(600));
+        Ok(())
+    });
+    let place = Place::new("early");
+    let mut child = place.start(&["bench", "--url", &server.url, "--out", "out"]);
+    until("the first prompt", || !server.generations().is_empty());
+    signal(&child, Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(place.all_files().is_empty());
+}
