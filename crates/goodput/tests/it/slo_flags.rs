@@ -52,6 +52,17 @@ fn an_slo_file_is_complained_about_with_line_and_column() {
 }
 
 #[test]
+fn single_brackets_are_told_to_be_double() {
+    let place = Place::new("slo");
+    place.write("slo.toml", "[slo.chat]\nobjective = \"99% over 28d\"\n");
+    let ran = place
+        .run(&["slo", "check", "slo.toml"])
+        .exits(2)
+        .one_error();
+    ran.says(&["slo.toml:1", "[[slo]]"]);
+}
+
+#[test]
 fn a_right_one_is_accepted_and_repeated() {
     let place = Place::new("slo");
     let slo = "ttft=500ms,tpot=50ms";
