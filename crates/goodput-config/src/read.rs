@@ -126,6 +126,9 @@ fn problem_of(error: &toml::de::Error) -> Problem {
     let message = error.message();
     let told = if message.starts_with("unknown field") || message.starts_with("unknown variant") {
         unknown(message)
+    } else if message.starts_with("invalid type: map, expected a sequence") {
+        TextError::new("one table where a list of tables belongs")
+            .expected("double brackets: `[[slo]]`, not `[slo]` or `[slo.name]`")
     } else if let Some((fact, expected)) = message.split_once(", expected ") {
         TextError::new(fact).expected(expected)
     } else {

@@ -60,10 +60,10 @@ fn usage(error: &clap::Error) -> ExitCode {
     let printed = error.print();
     match error.kind() {
         clap::error::ErrorKind::DisplayHelp | clap::error::ErrorKind::DisplayVersion => {
-            if printed.is_ok() {
-                Exit::Yes
-            } else {
-                Exit::Untrusted
+            match printed {
+                // A reader that has seen enough is no error.
+                Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Exit::Untrusted,
+                _ => Exit::Yes,
             }
             .code()
         }

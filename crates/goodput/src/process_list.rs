@@ -70,7 +70,15 @@ mod tests {
         let expected = line(&["bench", "--url", "u", "--api-key-env", CARRIER]);
         assert_eq!(kept(&["bench", "--api-key", "sk", "--url", "u"]), expected);
         assert_eq!(kept(&["bench", "--url", "u", "--api-key=sk"]), expected);
-        let twice = ["bench", "--api-key-env", "X", "--url", "u", "--api-key", "sk"];
+        let twice = [
+            "bench",
+            "--api-key-env",
+            "X",
+            "--url",
+            "u",
+            "--api-key",
+            "sk",
+        ];
         assert_eq!(kept(&twice), expected);
     }
 }

@@ -15,7 +15,7 @@ use goodput_sweep::RequestBar;
 use crate::results::{RowJob, RowWriter};
 
 /// Requests of a point that the timeline shows.
-const BARS: usize = 160;
+const BARS: usize = 120;
 
 /// What the live line shows of the point that runs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,11 +63,13 @@ impl PointObserver {
         let mut bars = self.bars.into_inner();
         bars.sort_by(|a, b| a.origin_s.total_cmp(&b.origin_s));
         let start = bars.first().map_or(0.0, |b| b.origin_s);
+        // In whole microseconds: a tenth of a pixel needs no more digits.
+        let shifted = |at: f64| ((at - start) * 1e6).round() / 1e6;
         for bar in &mut bars {
-            bar.origin_s -= start;
-            bar.sent_s = bar.sent_s.map(|at| at - start);
-            bar.first_token_s = bar.first_token_s.map(|at| at - start);
-            bar.end_s -= start;
+            bar.origin_s = shifted(bar.origin_s);
+            bar.sent_s = bar.sent_s.map(shifted);
+            bar.first_token_s = bar.first_token_s.map(shifted);
+            bar.end_s = shifted(bar.end_s);
         }
         (self.books.into_inner(), bars)
     }

@@ -10,7 +10,8 @@ use std::{
 
 use goodput_config::{Amount, parse_amount};
 use goodput_loadgen::{
-    Client, Clock, ProbeError, Reach, ServerFacts, Stop, Target, make_room, probe_server, runtime,
+    Client, Clock, ProbeError, Reach, ServerFacts, Stop, Target, Wish, make_room, probe_server,
+    runtime,
 };
 use goodput_slo::Slo;
 use goodput_sweep::Question;
@@ -134,8 +135,12 @@ impl Setting<'_> {
         let client = self.client(target, clock, &run_id).await?;
         let stop = Stop::new();
         let signal = signals::watch(&stop, self.voice);
-        let composer =
-            Composer::learn(&client, &facts, &self.spec, self.is_cold()?, self.voice).await?;
+        let learning = Composer::learn(&client, &facts, &self.spec, self.is_cold()?, self.voice);
+        let composer = tokio::select! {
+            composer = learning => composer?,
+            // Nothing is measured yet that could be kept.
+            () = stop.reached(Wish::Drain) => return Ok(Exit::Signal(signal.get().unwrap_or(2))),
+        };
         let folder = Folder::create(&self.folder_path(&run_id))?;
         let paper = self.paper(&client, &facts, &composer, run_id.clone(), epoch);
         let names = self.slos.iter().map(|s| s.name().to_owned()).collect();

@@ -78,7 +78,10 @@ fn cut_torn_line(file: &mut File) -> std::io::Result<()> {
     let from = file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
     let mut tail = Vec::new();
     file.read_to_end(&mut tail)?;
-    let whole = tail.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    let whole = tail
+        .iter()
+        .rposition(|&byte| byte == b'\n')
+        .map_or(0, |at| at + 1);
     file.set_len(from + whole as u64)
 }
 

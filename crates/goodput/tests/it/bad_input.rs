@@ -13,7 +13,13 @@ const ONE: [&str; 4] = ["--requests", "1", "--warmup", "0"];
 #[test]
 fn a_wrong_url_says_what_one_looks_like() {
     let place = Place::new("url");
-    for url in ["localhost", "ftp://host/v1", "http://", "http://ho st/v1", ""] {
+    for url in [
+        "localhost",
+        "ftp://host/v1",
+        "http://",
+        "http://ho st/v1",
+        "",
+    ] {
         let ran = place.bench(url, &ONE).exits(2).one_error();
         ran.says(&["http://HOST:PORT/v1"]);
     }
@@ -62,17 +68,24 @@ fn a_page_in_place_of_an_answer_is_a_failed_request_that_says_so() {
     assert!(matches!(ran.code, Some(1 | 3)), "{ran}");
     let row = &place.rows()[0];
     assert_eq!(row["outcome"], "not_a_stream");
-    assert!(row["error"].as_str().unwrap().contains("HTML page"), "{row}");
+    assert!(
+        row["error"].as_str().unwrap().contains("HTML page"),
+        "{row}"
+    );
 }
 
 #[test]
 fn a_missing_key_names_where_it_is_looked_for() {
-    let server = Server::raw(|_, socket| {
-        whole(socket, 401, &json!({"error": {"message": "Unauthorized"}}))
-    });
+    let server =
+        Server::raw(|_, socket| whole(socket, 401, &json!({"error": {"message": "Unauthorized"}})));
     let place = Place::new("401");
     let ran = place.bench(&server.url, &ONE).exits(3).one_error();
-    ran.says(&["401", "Unauthorized", "environment variable", "OPENAI_API_KEY"]);
+    ran.says(&[
+        "401",
+        "Unauthorized",
+        "environment variable",
+        "OPENAI_API_KEY",
+    ]);
 }
 
 #[test]
@@ -101,7 +114,12 @@ fn a_limit_on_clients_is_counted_not_hidden() {
     assert_eq!(server.generations().len(), 10, "no retries are hidden");
     let rows = place.rows();
     let refused = rows.iter().find(|r| r["http_status"] == 429).unwrap();
-    assert!(refused["error"].as_str().unwrap().contains("limits its clients"));
+    assert!(
+        refused["error"]
+            .as_str()
+            .unwrap()
+            .contains("limits its clients")
+    );
 }
 
 #[test]
@@ -129,7 +147,10 @@ fn a_404_for_the_model_says_what_to_ask_for() {
     assert!(matches!(ran.code, Some(1 | 3)), "{ran}");
     let row = &place.rows()[0];
     let error = row["error"].as_str().unwrap();
-    assert!(error.contains("gpt-x") && error.contains("/v1/models"), "{row}");
+    assert!(
+        error.contains("gpt-x") && error.contains("/v1/models"),
+        "{row}"
+    );
 }
 
 #[test]
@@ -141,15 +162,27 @@ fn a_broken_row_is_named_by_its_place() {
          {\"timestamp\": 5, \"input_length\": 100, \"output_le\n\
          {\"timestamp\": 9, \"input_length\": 100, \"output_length\": 10, \"hash_ids\": [1]}\n",
     );
-    let ran = place.run(&["trace", "inspect", "mooncake.jsonl"]).exits(2).one_error();
+    let ran = place
+        .run(&["trace", "inspect", "mooncake.jsonl"])
+        .exits(2)
+        .one_error();
     ran.says(&["mooncake.jsonl", "row 2", "expected"]);
-    let ran = place.run(&["trace", "inspect", "mooncake.jsonl", "--skip-broken"]).exits(0);
+    let ran = place
+        .run(&["trace", "inspect", "mooncake.jsonl", "--skip-broken"])
+        .exits(0);
     ran.says(&["1 rows left out"]);
     let rows = "rows.table = \"\"\"\n0 100 10\n5 100 ten\n9 100 10\n\"\"\"\n";
-    place.write("w.toml", &format!("class = \"chat\"\narrivals = \"trace\"\n{rows}"));
+    place.write(
+        "w.toml",
+        &format!("class = \"chat\"\narrivals = \"trace\"\n{rows}"),
+    );
     let ran = place.run(&["bench", "--workload", "w.toml"]).exits(2);
     ran.says(&["w.toml", "row 2", "ten"]);
-    place.run(&["trace", "inspect", "no.jsonl"]).exits(2).one_error().says(&["no.jsonl"]);
+    place
+        .run(&["trace", "inspect", "no.jsonl"])
+        .exits(2)
+        .one_error()
+        .says(&["no.jsonl"]);
 }
 
 #[test]
@@ -158,7 +191,9 @@ fn a_workload_longer_than_the_context_is_refused() {
     let long = crate::workloads::TINY.replace("input.fixed = 12", "input.fixed = 40000");
     place.write("w.toml", &long);
     let ran = place.run(&["bench", "--workload", "w.toml", "--out", "out"]);
-    ran.exits(2).one_error().says(&["40004", "context", "32768", "shorter workload"]);
+    ran.exits(2)
+        .one_error()
+        .says(&["40004", "context", "32768", "shorter workload"]);
     assert_eq!(place.all_files().len(), 1);
 }
 
@@ -194,7 +229,11 @@ fn wrong_amounts_are_refused_before_anything_starts() {
         place.bench(&server.url, &flags).exits(2).says(&["error"]);
     }
     let sweep = ["sweep", "--url", &server.url, "--concurrency", "4,x"];
-    place.run(&sweep).exits(2).one_error().says(&["--concurrency"]);
+    place
+        .run(&sweep)
+        .exits(2)
+        .one_error()
+        .says(&["--concurrency"]);
     assert!(server.asked().is_empty());
     assert!(place.all_files().is_empty());
 }
@@ -203,7 +242,11 @@ fn wrong_amounts_are_refused_before_anything_starts() {
 fn a_public_address_has_to_be_meant() {
     let place = Place::new("public");
     // TEST-NET-1: routed nowhere.
-    for url in ["http://192.0.2.1:8000/v1", "https://192.0.2.1/v1", "http://[2001:db8::1]/v1"] {
+    for url in [
+        "http://192.0.2.1:8000/v1",
+        "https://192.0.2.1/v1",
+        "http://[2001:db8::1]/v1",
+    ] {
         let ran = place.bench(url, &ONE).exits(2).one_error();
         ran.says(&["public address", "--yes-load"]);
     }
@@ -239,7 +282,15 @@ fn a_full_disk_ends_the_run_and_keeps_the_rest() {
     let command = "ulimit -f 400 && trap '' XFSZ && exec \"$0\" \"$@\"";
     let output = std::process::Command::new("sh")
         .args(["-c", command, env!("CARGO_BIN_EXE_goodput")])
-        .args(["bench", "--url", &server.url, "--out", "out", "--concurrency", "2"])
+        .args([
+            "bench",
+            "--url",
+            &server.url,
+            "--out",
+            "out",
+            "--concurrency",
+            "2",
+        ])
         .args(["--duration", "10min", "--warmup", "0"])
         .current_dir(&place.path)
         .output()
@@ -247,8 +298,16 @@ fn a_full_disk_ends_the_run_and_keeps_the_rest() {
     let ran = crate::program::Ran::of(&output).exits(3);
     let ran = ran.says(&["cannot write", "requests.jsonl"]);
     assert!(!ran.stderr.contains("panicked"), "{ran}");
-    assert!(place.rows().len() > 10, "what was measured is kept, in whole lines");
+    assert!(
+        place.rows().len() > 10,
+        "what was measured is kept, in whole lines"
+    );
     let result = place.result();
     assert_eq!(result["complete"], false);
-    assert!(result["incomplete_because"].as_str().unwrap().contains("requests.jsonl"));
+    assert!(
+        result["incomplete_because"]
+            .as_str()
+            .unwrap()
+            .contains("requests.jsonl")
+    );
 }

@@ -25,7 +25,10 @@ fn one_request_is_one_request() {
     let rows = place.rows();
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0]["phase"], "measured");
-    assert_eq!(rows[0]["id"].as_str().unwrap(), asked[0].headers["x-request-id"]);
+    assert_eq!(
+        rows[0]["id"].as_str().unwrap(),
+        asked[0].headers["x-request-id"]
+    );
     assert_eq!(place.result()["points"][0]["requests"], 1);
 }
 
@@ -74,7 +77,10 @@ fn text_and_gaps_are_kept_on_request() {
         place.rows().remove(0)
     };
     let plain = run(&[]);
-    assert_eq!((&plain["text"], &plain["gap_ns"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&plain["text"], &plain["gap_ns"]),
+        (&Value::Null, &Value::Null)
+    );
     assert!(plain["characters"].as_u64().unwrap() > 0);
     let kept = run(&["--keep-text", "--keep-gaps"]);
     assert_eq!(kept["text"], "w0 w1 w2 ");
@@ -100,7 +106,10 @@ fn completions_are_asked_for_with_a_prompt() {
         assert_eq!(asked.json()["messages"], Value::Null);
     }
     for row in place.rows() {
-        assert_eq!((&row["outcome"], &row["output_tokens"]), (&json!("ok"), &json!(2)));
+        assert_eq!(
+            (&row["outcome"], &row["output_tokens"]),
+            (&json!("ok"), &json!(2))
+        );
     }
 }
 
@@ -119,7 +128,10 @@ fn without_a_stream_a_whole_answer_is_asked_for() {
     let flags = ["--requests", "2", "--warmup", "0", "--no-stream"];
     place.bench(&server.url, &flags).measured();
     for row in place.rows() {
-        assert_eq!((&row["outcome"], &row["ttft_ms"]), (&json!("ok"), &Value::Null));
+        assert_eq!(
+            (&row["outcome"], &row["ttft_ms"]),
+            (&json!("ok"), &Value::Null)
+        );
         assert!(row["e2e_ms"].as_f64().unwrap() > 0.0);
     }
     // It was not asked for: that is no finding.
@@ -134,8 +146,18 @@ fn extra_headers_and_fields_reach_the_server() {
         .bench(
             &server.url,
             &[
-                "--requests", "1", "--warmup", "0", "--header", "x-team: search", "--body",
-                "temperature=0", "--body", "tag=\"a\"", "--body", "word=plain",
+                "--requests",
+                "1",
+                "--warmup",
+                "0",
+                "--header",
+                "x-team: search",
+                "--body",
+                "temperature=0",
+                "--body",
+                "tag=\"a\"",
+                "--body",
+                "word=plain",
             ],
         )
         .measured();
@@ -143,7 +165,10 @@ fn extra_headers_and_fields_reach_the_server() {
     assert_eq!(asked.headers["x-team"], "search");
     let body = asked.json();
     assert_eq!(body["temperature"], 0);
-    assert_eq!((&body["tag"], &body["word"]), (&json!("a"), &json!("plain")));
+    assert_eq!(
+        (&body["tag"], &body["word"]),
+        (&json!("a"), &json!("plain"))
+    );
 }
 
 #[test]
@@ -152,7 +177,14 @@ fn an_open_loop_counts_from_the_schedule() {
     let place = Place::new("open");
     place.write("w.toml", crate::workloads::TINY);
     let flags = [
-        "--requests", "20", "--rate", "50", "--warmup", "0", "--workload", "w.toml",
+        "--requests",
+        "20",
+        "--rate",
+        "50",
+        "--warmup",
+        "0",
+        "--workload",
+        "w.toml",
     ];
     place.bench(&server.url, &flags).measured();
     let result = place.result();

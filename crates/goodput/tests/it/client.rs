@@ -57,13 +57,25 @@ fn as_many_requests_are_in_flight_as_were_asked_for() {
     place
         .bench(
             &server.url,
-            &["--concurrency", "256", "--requests", "512", "--warmup", "0", "--workload", "w.toml"],
+            &[
+                "--concurrency",
+                "256",
+                "--requests",
+                "512",
+                "--warmup",
+                "0",
+                "--workload",
+                "w.toml",
+            ],
         )
         .measured();
     assert_eq!(crowd.peak.load(Ordering::Relaxed), 256);
     let result = place.result();
     let point = &result["points"][0];
-    assert_eq!((&point["concurrency"], &point["in_flight_peak"]), (&256.into(), &256.into()));
+    assert_eq!(
+        (&point["concurrency"], &point["in_flight_peak"]),
+        (&256.into(), &256.into())
+    );
     assert_eq!(point["requests"], 512);
     assert_eq!(server.generations().len(), 512);
     let warnings = point["warnings"].to_string();
@@ -118,7 +130,16 @@ fn a_limit_that_strikes_is_named() {
         let one = crate::workloads::TINY.replace("output.fixed = 4", "output.fixed = 1");
         let tiny = crate::workloads::TINY;
         place.write("w.toml", if phase == "first_token" { &one } else { tiny });
-        let flags = ["--requests", "1", "--warmup", "0", flag, "300ms", "--workload", "w.toml"];
+        let flags = [
+            "--requests",
+            "1",
+            "--warmup",
+            "0",
+            flag,
+            "300ms",
+            "--workload",
+            "w.toml",
+        ];
         let ran = place.bench(&server.url, &flags);
         assert!(matches!(ran.code, Some(1 | 3)), "{ran}");
         let row = &place.rows()[0];
@@ -161,7 +182,15 @@ fn a_soft_limit_is_raised() {
     let run = "ulimit -Sn 100 && exec \"$0\" \"$@\"";
     let output = Command::new("sh")
         .args(["-c", run, env!("CARGO_BIN_EXE_goodput")])
-        .args(["bench", "--url", &server.url, "--out", "out", "--workload", "w.toml"])
+        .args([
+            "bench",
+            "--url",
+            &server.url,
+            "--out",
+            "out",
+            "--workload",
+            "w.toml",
+        ])
         .args(["--concurrency", "90", "--requests", "90", "--warmup", "0"])
         .current_dir(&place.path)
         .output()
@@ -184,7 +213,9 @@ fn an_answer_is_over_at_its_end_mark() {
         Ok(())
     });
     let place = Place::new("mark");
-    place.bench(&server.url, &["--requests", "2", "--warmup", "0"]).measured();
+    place
+        .bench(&server.url, &["--requests", "2", "--warmup", "0"])
+        .measured();
     for row in place.rows() {
         assert_eq!(row["outcome"], "ok", "{row}");
     }

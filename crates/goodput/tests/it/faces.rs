@@ -1,9 +1,6 @@
 //! What a run prints, what is rendered again, and what is put side by side.
 
-use std::{
-    io::{BufRead, BufReader},
-    process::Command,
-};
+use std::io::{BufRead, BufReader};
 
 use serde_json::{Value, json};
 
@@ -44,7 +41,10 @@ fn stdout_is_data_and_stderr_is_talk() {
     }
     let page = place.read("c/report.html");
     for outside in ["<script src", "<link ", "<img src=\"http", "@import"] {
-        assert!(!page.contains(outside), "the page is not self-contained: {outside}");
+        assert!(
+            !page.contains(outside),
+            "the page is not self-contained: {outside}"
+        );
     }
 }
 
@@ -68,12 +68,23 @@ fn a_result_is_rendered_again_as_it_was() {
 #[test]
 fn a_result_that_is_none_is_said_so() {
     let place = Place::new("report");
-    place.run(&["report", "nowhere"]).one_error().says(&["nowhere", "result folder"]);
+    place
+        .run(&["report", "nowhere"])
+        .one_error()
+        .says(&["nowhere", "result folder"]);
     std::fs::create_dir(place.path.join("bad")).unwrap();
     place.write("bad/result.json", "{\"schema_version\": 1}");
-    place.run(&["report", "bad"]).exits(2).one_error().says(&["bad", "missing field"]);
+    place
+        .run(&["report", "bad"])
+        .exits(2)
+        .one_error()
+        .says(&["bad", "missing field"]);
     place.write("bad/result.json", "{\"schema_version\": 999}");
-    place.run(&["report", "bad"]).exits(2).one_error().says(&["newer"]);
+    place
+        .run(&["report", "bad"])
+        .exits(2)
+        .one_error()
+        .says(&["newer"]);
 }
 
 #[test]
@@ -107,11 +118,19 @@ fn several_slos_are_judged_in_one_run() {
          [[slo]]\nname = \"bronze\"\nobjective = \"90% over 28d\"\nclauses = [\"ttft <= 100s\"]\n\
          workload = { preset = \"chat-short\" }\n",
     );
-    small_run(&place, &server, "out", &["--slo", "tiers.toml", "--workload", "chat-short"]);
+    small_run(
+        &place,
+        &server,
+        "out",
+        &["--slo", "tiers.toml", "--workload", "chat-short"],
+    );
     let result = place.result();
     let slos = result["points"][0]["slos"].as_array().unwrap();
     let seen: Vec<(&Value, &Value)> = slos.iter().map(|s| (&s["slo"], &s["met"])).collect();
-    assert_eq!(seen, [(&json!("gold"), &json!(0)), (&json!("bronze"), &json!(6))]);
+    assert_eq!(
+        seen,
+        [(&json!("gold"), &json!(0)), (&json!("bronze"), &json!(6))]
+    );
     for row in place.measured_rows() {
         assert_eq!(row["verdicts"], json!({"bronze": "met", "gold": "missed"}));
     }
@@ -127,13 +146,17 @@ fn a_closed_pipe_is_no_error() {
     drop(out);
     assert_eq!(child.wait().unwrap().code(), Some(0));
     // Closed before anything could be written.
-    let run = "\"$0\" slo presets | true; exit \"${PIPESTATUS:-0}\"";
-    let output = Command::new("sh")
-        .args(["-c", run, env!("CARGO_BIN_EXE_goodput")])
-        .output()
-        .unwrap();
-    let ran = Ran::of(&output).exits(0);
-    assert_eq!(ran.stderr, "");
+    for verb in [
+        &["slo", "presets"][..],
+        &["--help"],
+        &["emulate", "--profile", "list"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = place.command(verb).stdout(writer).output().unwrap();
+        let ran = Ran::of(&output).exits(0);
+        assert_eq!(ran.stderr, "");
+    }
 }
 
 #[test]
@@ -150,7 +173,11 @@ fn presets_are_printed_with_their_reasons() {
         let name = preset["name"].as_str().unwrap();
         let name = if name == "agent-step" {
             // It asks for a bound of one's own.
-            place.run(&["slo", "check", name]).exits(2).one_error().says(&["agent-step:e2e=5s"]);
+            place
+                .run(&["slo", "check", name])
+                .exits(2)
+                .one_error()
+                .says(&["agent-step:e2e=5s"]);
             "agent-step:e2e=5s"
         } else {
             name
@@ -170,10 +197,115 @@ fn a_dry_run_costs_nothing_and_leaves_nothing() {
     std::fs::create_dir(place.path.join("mine")).unwrap();
     place.write("mine/notes.txt", "mine");
     let ran = place.run(&[
-        "sweep", "--url", &server.url, "--dry-run", "--out", "mine", "--warmup", "0",
+        "sweep",
+        "--url",
+        &server.url,
+        "--dry-run",
+        "--out",
+        "mine",
+        "--warmup",
+        "0",
     ]);
     ran.exits(0).says(&["cost", "closed-loop points"]);
     assert!(server.generations().is_empty());
     assert_eq!(place.read("mine/notes.txt"), "mine");
     assert_eq!(place.all_files().len(), 1);
+}
+
+/// The first command of the README, with few requests.
+#[test]
+fn a_sweep_without_a_server_brings_its_own() {
+    let place = Place::new("sweep");
+    let ran = place.run(&[
+        "sweep",
+        "--concurrency",
+        "1,4",
+        "--rate",
+        "20",
+        "--requests",
+        "20",
+        "--out",
+        "out",
+    ]);
+    let ran = ran.measured().says(&["EMULATED", "cost"]);
+    for part in [
+        "CLOSED LOOP",
+        "OPEN LOOP",
+        "ANSWER",
+        "no figure is about real",
+    ] {
+        assert!(ran.stdout.contains(part), "no `{part}` in\n{ran}");
+    }
+    let result = place.result();
+    assert_eq!(result["complete"], true);
+    assert_eq!(result["holds_for"]["server"]["emulated"], true);
+    let loads: Vec<(&Value, &Value)> = result["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|point| (&point["concurrency"], &point["rate_req_s"]))
+        .collect();
+    let none = Value::Null;
+    assert!(loads.contains(&(&json!(1), &none)) && loads.contains(&(&json!(4), &none)));
+    assert!(loads.contains(&(&none, &json!(20.0))), "{loads:?}");
+    let csv = place.read("out/points.csv");
+    assert_eq!(csv.lines().count(), loads.len() + 1);
+    let metrics = place.read("out/server_metrics.jsonl");
+    let first: Value = serde_json::from_str(metrics.lines().next().unwrap()).unwrap();
+    for field in ["t_ns", "replica", "name", "value"] {
+        assert!(!first[field].is_null(), "{first}");
+    }
+    assert!(metrics.contains("vllm:num_requests_running"));
+}
+
+#[test]
+fn faults_of_the_replica_are_misses() {
+    let place = Place::new("faults");
+    place
+        .run(&[
+            "bench",
+            "--fault",
+            "errors=50%",
+            "--requests",
+            "40",
+            "--warmup",
+            "0",
+            "--seed",
+            "3",
+            "--out",
+            "out",
+        ])
+        .measured();
+    let point = &place.result()["points"][0];
+    let ok = point["outcomes"]["ok"].as_u64().unwrap();
+    assert!((5..=35).contains(&ok), "{}", point["outcomes"]);
+    let met = point["slos"][0]["met"].as_u64().unwrap();
+    assert!(met <= ok, "failures stay in the denominator");
+    assert_eq!(point["slos"][0]["missed"].as_u64().unwrap() + met, 40);
+}
+
+#[test]
+fn help_version_completions_and_man_pages_are_there() {
+    let place = Place::new("help");
+    let version = place.run(&["--version"]).exits(0).stdout;
+    assert!(version.starts_with("goodput "));
+    for verb in [
+        "sweep", "bench", "compare", "report", "trace", "slo", "emulate",
+    ] {
+        let help = place.run(&[verb, "--help"]).exits(0);
+        assert!(help.stdout.contains("Usage:"), "{help}");
+        assert_eq!(help.stderr, "");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = place.run(&["completions", shell]).exits(0).stdout;
+        assert!(script.contains("goodput") && script.contains("sweep"));
+    }
+    place.run(&["man", "pages"]).exits(0);
+    assert!(place.all_files().len() >= 6);
+    assert_eq!(place.run(&[]).code, Some(2));
+    place.run(&["swep"]).exits(2).says(&["sweep"]);
+    place
+        .run(&["sweep", "--concurency", "4"])
+        .exits(2)
+        .says(&["--concurrency"]);
 }

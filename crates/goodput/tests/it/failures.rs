@@ -10,9 +10,8 @@ use crate::{
 /// Case O-ST-06: with no success at all, nothing is 0 ms.
 #[test]
 fn twenty_refusals_are_no_latency() {
-    let server = Server::start(|_, socket| {
-        whole(socket, 503, &json!({"error": {"message": "overloaded"}}))
-    });
+    let server =
+        Server::start(|_, socket| whole(socket, 503, &json!({"error": {"message": "overloaded"}})));
     let place = Place::new("refusals");
     let ran = place.bench(&server.url, &["--requests", "20", "--warmup", "0"]);
     assert!(matches!(ran.code, Some(1 | 3)), "{ran}");
@@ -52,7 +51,10 @@ fn a_whole_answer_instead_of_a_stream_is_an_answer_without_ttft() {
     });
     let place = Place::new("whole");
     place
-        .bench(&server.url, &["--requests", "5", "--warmup", "0", "--keep-text"])
+        .bench(
+            &server.url,
+            &["--requests", "5", "--warmup", "0", "--keep-text"],
+        )
         .measured();
     let (result, rows) = (place.result(), place.measured_rows());
     assert_eq!(rows.len(), 5);
@@ -61,7 +63,10 @@ fn a_whole_answer_instead_of_a_stream_is_an_answer_without_ttft() {
         assert_eq!(row["streamed"], false);
         assert_eq!(row["text"], "plain body");
         assert_eq!(row["output_tokens"], 2);
-        assert_eq!((&row["ttft_ms"], &row["tpot_ms"]), (&Value::Null, &Value::Null));
+        assert_eq!(
+            (&row["ttft_ms"], &row["tpot_ms"]),
+            (&Value::Null, &Value::Null)
+        );
         assert!(row["e2e_ms"].as_f64().unwrap() > 0.0);
     }
     assert_eq!(result["points"][0]["not_streamed"], 5);

@@ -48,10 +48,14 @@ fn keeps_what_was_measured(by: Signal, number: i32) {
         "out",
     ]);
     let rows = place.path.join("out/requests.jsonl");
-    until("the first rows", || rows.metadata().is_ok_and(|m| m.len() > 0));
+    until("the first rows", || {
+        rows.metadata().is_ok_and(|m| m.len() > 0)
+    });
     signal(&child, by);
     let ran = Ran::of(&child.wait_with_output().unwrap());
-    let ran = ran.exits(128 + number).says(&["stopping: no more requests"]);
+    let ran = ran
+        .exits(128 + number)
+        .says(&["stopping: no more requests"]);
     let result = place.result();
     assert_eq!(result["complete"], false);
     let why = result["incomplete_because"].as_str().unwrap();
@@ -142,4 +146,19 @@ fn a_second_signal_leaves_at_once_without_a_broken_file() {
     let torn = place.all_files();
     let torn = torn.iter().find(|(path, _)| path.ends_with(".part"));
     assert!(torn.is_none(), "{torn:?}");
+}
+
+/// Before the first load there is nothing to keep, and nothing to wait for.
+#[test]
+fn an_interrupt_while_the_server_is_asked_about_itself_leaves_nothing() {
+    let server = Server::start(|_, _| {
+        thread::sleep(Duration::from_secs(600));
+        Ok(())
+    });
+    let place = Place::new("early");
+    let mut child = place.start(&["bench", "--url", &server.url, "--out", "out"]);
+    until("the first prompt", || !server.generations().is_empty());
+    signal(&child, Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(place.all_files().is_empty());
 }

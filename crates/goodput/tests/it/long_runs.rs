@@ -48,7 +48,11 @@ fn run(server: &Server, requests: &str) -> (u64, u64) {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     assert_eq!(place.rows().len().to_string(), requests);
-    let size = |name: &str| fs::metadata(place.path.join("out").join(name)).unwrap().len();
+    let size = |name: &str| {
+        fs::metadata(place.path.join("out").join(name))
+            .unwrap()
+            .len()
+    };
     assert!(size("result.json") < 1 << 20, "the summary is not small");
     (peak, size("requests.jsonl"))
 }
@@ -71,11 +75,21 @@ fn rows_are_on_disk_while_the_run_goes_on_and_token_times_only_on_request() {
     let server = Server::start(|_, socket| stream(socket, 3));
     let place = Place::new("rows");
     let mut child = place.start(&[
-        "bench", "--url", &server.url, "--concurrency", "1", "--duration", "10min", "--warmup",
-        "0", "--out", "out",
+        "bench",
+        "--url",
+        &server.url,
+        "--concurrency",
+        "1",
+        "--duration",
+        "10min",
+        "--warmup",
+        "0",
+        "--out",
+        "out",
     ]);
     until("rows on disk", || {
-        fs::read_to_string(place.path.join("out/requests.jsonl")).is_ok_and(|t| t.lines().count() > 2)
+        fs::read_to_string(place.path.join("out/requests.jsonl"))
+            .is_ok_and(|t| t.lines().count() > 2)
     });
     // However it dies.
     child.kill().unwrap();

@@ -27,7 +27,10 @@ fn ways() -> [(Vec<String>, bool); 4] {
     let own = |flags: &[&str]| flags.iter().map(|f| (*f).to_owned()).collect();
     [
         (own(&["--api-key", KEY]), true),
-        (own(&["--header", &format!("Authorization: Bearer {KEY}")]), false),
+        (
+            own(&["--header", &format!("Authorization: Bearer {KEY}")]),
+            false,
+        ),
         (own(&["--api-key-file", "key.txt"]), false),
         (own(&["--api-key-env", "MY_KEY"]), false),
     ]
@@ -71,7 +74,12 @@ fn a_key_that_the_server_repeats_is_not_written_either() {
         let (place, ran) = run(&late, &flags, &[]);
         nowhere(&place, &ran);
         let errors = place.rows();
-        assert!(errors[0]["error"].as_str().unwrap().contains("Incorrect API key"));
+        assert!(
+            errors[0]["error"]
+                .as_str()
+                .unwrap()
+                .contains("Incorrect API key")
+        );
         let (place, ran) = run(&early, &flags, &[]);
         let ran = ran.exits(3).one_error().says(&["401", "Incorrect API key"]);
         nowhere(&place, &ran);
@@ -94,7 +102,10 @@ fn a_header_or_field_that_cannot_be_read_is_not_repeated() {
         ["--header", "x-key: a\nsk-test-ZZZZ9999"],
         ["--api-key", "sk-test-ZZZZ9999\n"],
     ] {
-        let ran = place.bench("http://127.0.0.1:1/v1", &flags).exits(2).one_error();
+        let ran = place
+            .bench("http://127.0.0.1:1/v1", &flags)
+            .exits(2)
+            .one_error();
         nowhere(&place, &ran);
     }
 }
@@ -113,5 +124,8 @@ fn a_key_on_the_command_line_does_not_stay_in_the_process_list() {
     let title = String::from_utf8_lossy(&title).into_owned();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(title.contains(url.as_str()) && !title.contains(KEY), "{title}");
+    assert!(
+        title.contains(url.as_str()) && !title.contains(KEY),
+        "{title}"
+    );
 }

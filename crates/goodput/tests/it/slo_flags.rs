@@ -30,7 +30,11 @@ fn a_bound_has_a_unit_and_is_above_zero() {
         ("ttft=500", &["500", "ms"]),
         ("ttft=0ms", &["0ms"]),
     ] {
-        place.run(&["bench", "--slo", slo]).exits(2).one_error().says(words);
+        place
+            .run(&["bench", "--slo", slo])
+            .exits(2)
+            .one_error()
+            .says(words);
     }
 }
 
@@ -48,17 +52,41 @@ fn an_slo_file_is_complained_about_with_line_and_column() {
 }
 
 #[test]
+fn single_brackets_are_told_to_be_double() {
+    let place = Place::new("slo");
+    place.write("slo.toml", "[slo.chat]\nobjective = \"99% over 28d\"\n");
+    let ran = place
+        .run(&["slo", "check", "slo.toml"])
+        .exits(2)
+        .one_error();
+    ran.says(&["slo.toml:1", "[[slo]]"]);
+}
+
+#[test]
 fn a_right_one_is_accepted_and_repeated() {
     let place = Place::new("slo");
     let slo = "ttft=500ms,tpot=50ms";
     place.run(&["slo", "check", slo]).exits(0);
     let ran = place.run(&[
-        "bench", "--slo", slo, "--requests", "2", "--warmup", "0", "--out", "out",
+        "bench",
+        "--slo",
+        slo,
+        "--requests",
+        "2",
+        "--warmup",
+        "0",
+        "--out",
+        "out",
     ]);
     ran.measured();
     let result = place.result();
-    let clauses = result["holds_for"]["slos"][0]["clauses"].as_array().unwrap();
-    let clauses: Vec<&str> = clauses.iter().map(|c| c["clause"].as_str().unwrap()).collect();
+    let clauses = result["holds_for"]["slos"][0]["clauses"]
+        .as_array()
+        .unwrap();
+    let clauses: Vec<&str> = clauses
+        .iter()
+        .map(|c| c["clause"].as_str().unwrap())
+        .collect();
     assert_eq!(clauses, ["ttft <= 500ms", "tpot <= 50ms"]);
     assert!(place.read("out/report.html").contains("ttft &lt;= 500ms"));
 }
@@ -68,8 +96,17 @@ fn a_right_one_is_accepted_and_repeated() {
 fn a_bound_that_cannot_be_met_is_a_no() {
     let place = Place::new("slo");
     let ran = place.run(&[
-        "bench", "--slo", "ttft=1us", "--requests", "3", "--warmup", "0", "--out", "out",
-        "--format", "json",
+        "bench",
+        "--slo",
+        "ttft=1us",
+        "--requests",
+        "3",
+        "--warmup",
+        "0",
+        "--out",
+        "out",
+        "--format",
+        "json",
     ]);
     // 3 where a loaded machine made the point invalid.
     assert!(matches!(ran.code, Some(1 | 3)), "{ran}");

@@ -25,7 +25,11 @@ fn a_duration_in_the_wrong_unit_is_flagged_and_not_used() {
         .bench(&server.url, &["--requests", "3", "--warmup", "0"])
         .measured();
     let result = place.result();
-    assert!(has_finding(&result, "server-timing"), "{}", result["findings"]);
+    assert!(
+        has_finding(&result, "server-timing"),
+        "{}",
+        result["findings"]
+    );
     let point = &result["points"][0];
     assert_eq!(point["server_timings"], 3);
     assert_eq!(point["server_timings_implausible"], 3);
@@ -43,8 +47,13 @@ fn field_names_carry_their_unit() {
         .bench(&server.url, &["--requests", "2", "--warmup", "0"])
         .measured();
     for (name, _) in place.rows()[0].as_object().unwrap() {
-        let of_time = ["ttft", "tpot", "itl", "stall", "e2e", "connect", "origin", "end", "sent"];
-        if of_time.iter().any(|t| name == t || name.starts_with(&format!("{t}_"))) {
+        let of_time = [
+            "ttft", "tpot", "itl", "stall", "e2e", "connect", "origin", "end", "sent",
+        ];
+        if of_time
+            .iter()
+            .any(|t| name == t || name.starts_with(&format!("{t}_")))
+        {
             assert!(name.ends_with("_ms") || name.ends_with("_ns"), "{name}");
         }
     }

@@ -26,8 +26,21 @@ fn no_prompt_is_sent_twice() {
     place.write("w.toml", TINY);
     let sweep = |out: &str, more: &[&str]| {
         let mut args = vec![
-            "sweep", "--url", &server.url, "--workload", "w.toml", "--concurrency", "1,2",
-            "--rate", "none", "--requests", "64", "--warmup", "3", "--out", out,
+            "sweep",
+            "--url",
+            &server.url,
+            "--workload",
+            "w.toml",
+            "--concurrency",
+            "1,2",
+            "--rate",
+            "none",
+            "--requests",
+            "64",
+            "--warmup",
+            "3",
+            "--out",
+            out,
         ];
         args.extend(more);
         place.run(&args).measured();
@@ -57,7 +70,10 @@ fn a_seed_gives_the_same_prompts_again() {
         let flags = ["--requests", "6", "--warmup", "0", "--seed", "7"];
         place.bench(&server.url, &flags).measured();
         let asked = server.generations();
-        asked.iter().map(crate::server::Asked::prompt).collect::<Vec<_>>()
+        asked
+            .iter()
+            .map(crate::server::Asked::prompt)
+            .collect::<Vec<_>>()
     };
     let first = prompts();
     assert_eq!(first.len(), 6);
@@ -68,23 +84,36 @@ fn a_seed_gives_the_same_prompts_again() {
 #[test]
 fn early_stops_are_reported_with_asked_and_got() {
     let server = Server::start(|asked, socket| {
-        let (tokens, reason) = if asked.number % 5 < 3 { (200, "length") } else { (90, "stop") };
+        let (tokens, reason) = if asked.number % 5 < 3 {
+            (200, "length")
+        } else {
+            (90, "stop")
+        };
         let mut stream = Stream::begin(socket)?;
         stream.token("word ")?;
         stream.token("after word")?;
         stream.finish(reason, 12, tokens, &Value::Null)
     });
     let place = Place::new("early");
-    place.write("w.toml", &TINY.replace("output.fixed = 4", "output.fixed = 200"));
+    place.write(
+        "w.toml",
+        &TINY.replace("output.fixed = 4", "output.fixed = 200"),
+    );
     place
-        .bench(&server.url, &["--requests", "100", "--warmup", "0", "--workload", "w.toml"])
+        .bench(
+            &server.url,
+            &["--requests", "100", "--warmup", "0", "--workload", "w.toml"],
+        )
         .measured();
     let result = place.result();
     let lengths = &result["points"][0]["lengths"];
     assert_eq!(lengths["output_mean"], 156.0);
     assert_eq!(lengths["early_stop_share"], 0.4);
     assert_eq!(lengths["planned_output"][0], 200.0);
-    assert_eq!(lengths["finish_reasons"], json!({"length": 0.6, "stop": 0.4}));
+    assert_eq!(
+        lengths["finish_reasons"],
+        json!({"length": 0.6, "stop": 0.4})
+    );
     assert!(has_finding(&result, "early-stops"));
     for asked in server.generations() {
         assert_eq!(asked.json()["max_tokens"], 200);
@@ -106,7 +135,13 @@ fn a_field_the_server_refuses_is_said_with_the_servers_words() {
     assert!(matches!(ran.code, Some(1 | 3)), "{ran}");
     let row = &place.rows()[0];
     assert_eq!(row["http_status"], 400);
-    assert!(row["error"].as_str().unwrap().contains("unknown field `min_p`"), "{row}");
+    assert!(
+        row["error"]
+            .as_str()
+            .unwrap()
+            .contains("unknown field `min_p`"),
+        "{row}"
+    );
 }
 
 /// Case O-WL-04's file: six rows, of which two can be used.
@@ -125,8 +160,14 @@ const ODD: &str = r#"[
 fn unusable_conversations_are_counted_with_their_reasons() {
     let place = Place::new("odd");
     place.write("odd.json", ODD);
-    let ran = place.run(&["trace", "inspect", "odd.json", "--format", "json"]).exits(0);
-    let ran = ran.says(&["2 rows left out: no turns", "1 rows left out: no user turn", "empty prompt"]);
+    let ran = place
+        .run(&["trace", "inspect", "odd.json", "--format", "json"])
+        .exits(0);
+    let ran = ran.says(&[
+        "2 rows left out: no turns",
+        "1 rows left out: no user turn",
+        "empty prompt",
+    ]);
     let facts: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(facts["requests"], 2);
 }
@@ -136,7 +177,9 @@ fn a_trace_that_is_shorter_than_asked_stops_and_says_so() {
     let server = Server::start(|_, socket| stream(socket, 2));
     let place = Place::new("odd");
     place.write("odd.json", ODD);
-    place.run(&["trace", "convert", "odd.json", "--out", "odd.toml"]).exits(0);
+    place
+        .run(&["trace", "convert", "odd.json", "--out", "odd.toml"])
+        .exits(0);
     let text = place.read("odd.toml");
     assert!(!text.contains("Hi") && !text.contains("2+2"), "{text}");
     let flags = ["--workload", "odd.toml", "--requests", "6", "--warmup", "0"];
@@ -159,26 +202,48 @@ fn cached(workload: &str) -> [f64; 3] {
     place.write("w.toml", workload);
     place
         .run(&[
-            "bench", "--workload", "w.toml", "--concurrency", "4", "--requests", "120", "--out",
+            "bench",
+            "--workload",
+            "w.toml",
+            "--concurrency",
+            "4",
+            "--requests",
+            "120",
+            "--out",
             "out",
         ])
         .measured();
     let result = place.result();
     let point = &result["points"][0];
     assert_eq!(point["outcomes"], json!({"ok": 120}));
-    assert!(!has_finding(&result, "prefix-cache"), "{}", result["findings"]);
-    ["planned_cached_share", "reported_cached_share", "server_cached_share"]
-        .map(|which| share(point, which))
+    assert!(
+        !has_finding(&result, "prefix-cache"),
+        "{}",
+        result["findings"]
+    );
+    [
+        "planned_cached_share",
+        "reported_cached_share",
+        "server_cached_share",
+    ]
+    .map(|which| share(point, which))
 }
 
 #[test]
 fn planned_and_seen_cache_hits_agree_for_shared_prefixes() {
     let shared = TINY.replace("input.fixed = 12", "input.fixed = 1536");
-    let [planned, reported, server] =
-        cached(&format!("{shared}[prefixes]\nsystem_tokens = 1024\nblock_tokens = 16\n"));
+    let [planned, reported, server] = cached(&format!(
+        "{shared}[prefixes]\nsystem_tokens = 1024\nblock_tokens = 16\n"
+    ));
     assert!(planned > 0.5, "the workload shares a lot: {planned}");
-    assert!((planned - reported).abs() <= 0.02, "{planned} planned, {reported} reported");
-    assert!((planned - server).abs() <= 0.02, "{planned} planned, {server} counted");
+    assert!(
+        (planned - reported).abs() <= 0.02,
+        "{planned} planned, {reported} reported"
+    );
+    assert!(
+        (planned - server).abs() <= 0.02,
+        "{planned} planned, {server} counted"
+    );
 }
 
 #[test]
@@ -192,17 +257,37 @@ fn unique_prompts_hit_no_cache() {
 #[test]
 fn an_agents_sessions_are_judged_as_trajectories() {
     let place = Place::new("agent");
+    let sessions = "[sessions]\nsteps.fixed = 3\nnext_input.fixed = 8\n";
+    place.write("w.toml", &format!("{TINY}{sessions}"));
     place
         .run(&[
-            "bench", "--slo", "ttft=10s,trajectory=10min", "--workload", "agent", "--concurrency", "4",
-            "--requests", "60", "--warmup", "0", "--out", "out",
+            "bench",
+            "--slo",
+            "ttft=10s,trajectory=10min",
+            "--workload",
+            "w.toml",
+            "--concurrency",
+            "4",
+            "--requests",
+            "60",
+            "--warmup",
+            "0",
+            "--out",
+            "out",
         ])
         .measured();
     let rows = place.measured_rows();
-    assert!(rows.iter().any(|row| row["step"].as_u64() > Some(0)));
+    assert_eq!(rows.len(), 60);
+    for row in &rows {
+        assert_eq!(row["steps"], 3);
+        // Each step carries the conversation so far.
+        let grown = 12 + row["step"].as_u64().unwrap() * (4 + 8);
+        assert_eq!(row["planned_input_tokens"], grown);
+    }
     let result = place.result();
     let slo = &result["points"][0]["slos"][0];
-    assert!(slo["trajectories"].as_u64().unwrap() > 0, "{slo}");
-    let share = slo["trajectory_attainment"].as_f64().unwrap();
-    assert!((0.0..=1.0).contains(&share));
+    let judged = slo["trajectories"].as_u64().unwrap();
+    assert!((10..=20).contains(&judged), "{slo}");
+    assert_eq!(slo["trajectory_attainment"], 1.0);
+    assert_eq!(result["points"][0]["trajectory_attainment"], 1.0);
 }
