@@ -1,4 +1,5 @@
-//! How late tokens were written: the emulator's claim about itself, checked while it runs.
+//! How far from their instant tokens were written: the emulator's claim about itself, checked while
+//! it runs.
 
 use std::time::Duration;
 
@@ -6,8 +7,8 @@ use goodput_record::{Timestamp, millis, nanos};
 use goodput_stats::Distribution;
 use serde::Serialize;
 
-/// From the instant at which a token was due by the engine to the return of the write that handed
-/// it to the kernel. One sample for each write that carried tokens, by its earliest token.
+/// Between the instant at which a token was due by the engine and the return of the write that handed
+/// it to the kernel, early or late alike. One sample for each write that carried tokens, by its earliest token.
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
     spans: Distribution,
@@ -34,8 +35,8 @@ pub struct LatenessFigures {
 impl Lateness {
     /// A write that carried tokens due at `due` returned at `written`.
     pub(crate) fn record(&mut self, due: Timestamp, written: Timestamp) {
-        self.spans
-            .record(nanos(written.since(due).unwrap_or(Duration::ZERO)));
+        let distance = written.since(due).or_else(|| due.since(written));
+        self.spans.record(distance.map_or(0, nanos));
     }
 
     /// A client's full window held tokens back.

@@ -25,6 +25,8 @@ use crate::{
 const LISTENER: Token = Token(usize::MAX);
 const ALARM: Token = Token(usize::MAX - 1);
 const STOP: Token = Token(usize::MAX - 2);
+/// The most that a pass begins early.
+const LEAD_MAX: std::time::Duration = std::time::Duration::from_millis(2);
 /// How long no connection is accepted when descriptors have run out.
 const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
@@ -72,6 +74,9 @@ pub(crate) struct Server {
     /// When connections are to be accepted again without an event.
     accept_again: Timestamp,
     next_keep_alive: Timestamp,
+    /// How long before its instant a step's tokens begin to be written: half of what writing them
+    /// takes, so that the tokens of many streams lie around the instant and not all behind it.
+    lead: std::time::Duration,
     /// When the open streams are cut; set when a stop was asked for.
     deadline: Option<Timestamp>,
     stop: Stop,
@@ -128,6 +133,7 @@ impl Server {
             listener: Some(listener),
             accept_again: Timestamp::FAR_FUTURE,
             next_keep_alive,
+            lead: std::time::Duration::ZERO,
             deadline: None,
             stop,
             scratch: vec![0; 64 * 1024],
@@ -162,8 +168,9 @@ impl Server {
 
     /// The instant at which something is to be done without an event.
     fn next_due(&self) -> Timestamp {
-        self.replicas
-            .next_due()
+        let tokens = self.replicas.next_due().nanos();
+        let begin = tokens.saturating_sub(goodput_record::nanos(self.lead));
+        Timestamp::from_nanos(begin)
             .min(self.accept_again)
             .min(self.next_keep_alive)
             .min(self.deadline.unwrap_or(Timestamp::FAR_FUTURE))
@@ -172,8 +179,11 @@ impl Server {
     /// Does and writes all that is due.
     fn run_due(&mut self) {
         let now = self.floor.clock.now();
-        if self.replicas.next_due() <= now {
-            self.replicas.advance(now, &mut self.floor);
+        let horizon = now.after(self.lead);
+        if self.replicas.next_due() <= horizon {
+            self.replicas.advance(horizon, &mut self.floor);
+            self.floor.flush();
+            self.learn_lead(self.floor.clock.now().since(now).unwrap_or_default());
         }
         if self.next_keep_alive <= now
             && let Some(span) = self.floor.faults.keepalive
@@ -184,6 +194,12 @@ impl Server {
             self.accept();
         }
         self.settle();
+    }
+
+    /// A pass over the streams took `pass`: the next one begins half of that early. It follows
+    /// slowly, so that one pass that was interrupted does not count for much.
+    fn learn_lead(&mut self, pass: std::time::Duration) {
+        self.lead = ((self.lead * 7 + pass / 2) / 8).min(LEAD_MAX);
     }
 
     /// Writes, cancels and reads on until nothing is left over.
