@@ -47,6 +47,16 @@ pub(crate) struct Received {
 }
 
 impl Received {
+    /// Bytes as if they had been read.
+    #[cfg(test)]
+    pub(crate) fn made(bytes: &[u8], at: Timestamp) -> Self {
+        Self {
+            buffer: bytes.into(),
+            len: bytes.len(),
+            at,
+        }
+    }
+
     /// The bytes; none at the end of the connection.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[..self.len]

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, future::poll_fn, io, rc::Rc, task::Poll, time::Duration};
 
-use goodput_record::{End, OpenRequest, Outcome, TimeoutPhase};
+use goodput_record::{End, OpenRequest, Outcome, TimeoutPhase, TokenCount};
 
 use crate::{
     answering::Answering,
@@ -252,6 +252,7 @@ impl Exchange {
         }
         let text = answering.text.take();
         drop(answering);
+        self.count_text(&mut end, text.as_deref());
         {
             let mut note = self.slip.note.borrow_mut();
             note.text.clone_from(&text);
@@ -260,6 +261,17 @@ impl Exchange {
         }
         open.end(self.client.clock().now(), end);
         text
+    }
+
+    /// Where the server sent no usage, a tokenizer of ours tells more than the number of events.
+    fn count_text(&self, end: &mut End, text: Option<&str>) {
+        let counter = self.client.target().counter.as_ref();
+        if let (Some(TokenCount::AtLeast(events)), Some(counter), Some(text)) =
+            (end.output_tokens, counter, text)
+            && end.choices <= 1
+        {
+            end.output_tokens = Some(TokenCount::Tokenizer(counter.count(text).max(events)));
+        }
     }
 
     fn explain(

@@ -67,5 +67,5 @@ pub use scrape::{Scrape, Scraper, scrape};
 pub use server::{ProbeError, ServerFacts, probe_server};
 pub use slip::Ended;
 pub use stop::{Stop, Wish};
-pub use target::{Api, BearerKey, Endpoint, HttpVersion, Limits, Target};
+pub use target::{Api, BearerKey, Endpoint, HttpVersion, Limits, Target, TextCounter};
 pub use timer::Timer;

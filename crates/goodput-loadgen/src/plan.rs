@@ -56,8 +56,8 @@ pub struct PointPlan {
     /// A 99th percentile of the send lag, or of the load thread's own lag, above this makes the
     /// point invalid.
     pub lag_bound: Duration,
-    /// This many requests that fail in a row end the point: a server that is gone is not measured,
-    /// it is hammered.
+    /// This many requests that fail in a row end the point, or ten times as many that are rejected:
+    /// a server that is gone is not measured, it is hammered.
     pub failures_in_a_row: u32,
 }
 

@@ -370,7 +370,8 @@ impl<O: Observer + 'static> Run<O> {
         let open = OpenRequest::arrive(Rc::clone(&slip), arrival);
         let last = planned.step + 1 >= planned.steps;
         let replied = !last && self.compose.wants_replies();
-        let keep = self.client.target().keep_text || replied;
+        let target = self.client.target();
+        let keep = target.keep_text || target.counter.is_some() || replied;
         let exchange = Exchange::new(Rc::clone(&self.client), slip, open, keep);
         let run = Rc::clone(self);
         self.flights.borrow_mut().spawn_local(async move {

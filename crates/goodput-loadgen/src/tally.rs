@@ -15,6 +15,9 @@ use crate::{
 /// Spans shorter than this are made of buffers and wake-ups as much as of tokens.
 const COMPARABLE: Duration = Duration::from_millis(20);
 
+/// So many rejections in a row weigh as much as one failure.
+const REFUSALS: u32 = 10;
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
@@ -35,6 +38,8 @@ pub(crate) struct Tally {
     open: u32,
     flying: u32,
     failed_in_a_row: u32,
+    /// Rejections count less: a server that turns some requests away is being measured.
+    refused_in_a_row: u32,
     last_error: String,
 }
 
@@ -62,11 +67,13 @@ impl Tally {
             self.send_lag.record(nanos(lag));
             self.compare_decode(summary, note.server_decode);
         }
-        if matches!(summary.outcome(), Outcome::Failed | Outcome::NotAStream) {
-            self.failed_in_a_row += 1;
-            self.last_error = note.error.clone().unwrap_or_default();
-        } else {
-            self.failed_in_a_row = 0;
+        match summary.outcome() {
+            Outcome::Failed | Outcome::NotAStream => self.failed_in_a_row += 1,
+            Outcome::Rejected => self.refused_in_a_row += 1,
+            _ => (self.failed_in_a_row, self.refused_in_a_row) = (0, 0),
+        }
+        if let Some(error) = &note.error {
+            self.last_error.clone_from(error);
         }
     }
 
@@ -93,9 +100,11 @@ impl Tally {
                 self.given_up = Some(Invalid::Saturated {
                     most: plan.most_in_flight,
                 });
-            } else if self.failed_in_a_row >= plan.failures_in_a_row {
+            } else if self.failed_in_a_row >= plan.failures_in_a_row
+                || self.refused_in_a_row >= plan.failures_in_a_row.saturating_mul(REFUSALS)
+            {
                 self.given_up = Some(Invalid::Failing {
-                    requests: self.failed_in_a_row,
+                    requests: self.failed_in_a_row + self.refused_in_a_row,
                     error: self.last_error.clone(),
                 });
             }

@@ -1,6 +1,6 @@
 //! Whom the load is sent to, and how.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, rc::Rc, time::Duration};
 
 use crate::error::TargetError;
 
@@ -39,6 +39,30 @@ impl BearerKey {
 impl fmt::Debug for BearerKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("BearerKey(hidden)")
+    }
+}
+
+/// Counts the tokens of a text, as a tokenizer on this machine does.
+#[derive(Clone)]
+pub struct TextCounter(Rc<dyn Fn(&str) -> u32>);
+
+impl TextCounter {
+    /// A counter that asks `count`.
+    #[must_use]
+    pub fn new(count: impl Fn(&str) -> u32 + 'static) -> Self {
+        Self(Rc::new(count))
+    }
+
+    /// The tokens of `text`.
+    #[must_use]
+    pub fn count(&self, text: &str) -> u32 {
+        (self.0)(text)
+    }
+}
+
+impl fmt::Debug for TextCounter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TextCounter")
     }
 }
 
@@ -196,6 +220,8 @@ pub struct Target {
     pub authorities: Option<PathBuf>,
     /// Whether the answers' text is kept and handed over with the record.
     pub keep_text: bool,
+    /// Counts the tokens of an answer that came without `usage`.
+    pub counter: Option<TextCounter>,
 }
 
 impl Target {
@@ -214,6 +240,7 @@ impl Target {
             limits: Limits::default(),
             authorities: None,
             keep_text: false,
+            counter: None,
         }
     }
 

@@ -80,6 +80,31 @@ fn tpot_is_the_mean_gap_after_the_first_token() {
     assert_eq!(summary.stall(), Some(ms(60)));
 }
 
+// O-ST-01: the wait for the first token is no gap.
+#[test]
+fn gaps_begin_after_the_first_token() {
+    let record = request(&[510, 530, 550, 570], 4, 1);
+    let gaps: Vec<u64> = record.gaps.kept().unwrap().iter().map(nanos).collect();
+    assert_eq!(record.summary.ttft(), Some(ms(500)));
+    assert_eq!(gaps, [20_000_000; 3]);
+    assert_eq!(record.summary.tpot(), Some(ms(20)));
+}
+
+// O-ST-08: wall times are one anchor plus monotonic time, so a clock that steps moves nothing.
+#[test]
+fn a_wall_clock_that_steps_back_moves_no_latency() {
+    let epoch = Epoch::from_unix_nanos(1_000_000_000_000);
+    let stamps = [0, 100, 120, 140].map(Timestamp::from_millis);
+    let spans: Vec<Duration> = stamps
+        .windows(2)
+        .map(|w| w[1].since(w[0]).unwrap())
+        .collect();
+    assert_eq!(spans, [ms(100), ms(20), ms(20)]);
+    assert_eq!(stamps[0].since(stamps[1]), None, "nothing is ever negative");
+    let minutes = stamps.map(|at| epoch.minute(at));
+    assert!(minutes.windows(2).all(|w| w[0] <= w[1]));
+}
+
 #[test]
 fn several_choices_and_one_burst_have_no_tpot() {
     assert_eq!(request(&[210, 250, 310], 6, 2).summary.tpot(), None);

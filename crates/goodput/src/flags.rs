@@ -115,7 +115,7 @@ pub(crate) struct RunFlags {
         value_delimiter = ';'
     )]
     pub(crate) slo: Vec<String>,
-    /// Workload: a preset or a file [default: the SLO's own, on the emulator chat-short]
+    /// Workload: a preset, a file, or a recorded trace (see trace inspect) [default: the SLO's own, on the emulator chat-short]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) workload: Option<String>,
     /// Stop a point after N measured requests instead of after a time
@@ -191,6 +191,9 @@ pub(crate) struct ServerFlags {
     /// Trust these certificates (PEM) beside the public ones
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
+    /// tokenizer.json that counts where the server does not (needs a build with it)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tokenizer: Option<PathBuf>,
     /// Limit on the set-up of a connection
     #[arg(long, value_name = "DURATION", default_value = "30s")]
     pub(crate) timeout_connect: String,

@@ -39,7 +39,7 @@ fn no_hidden_limit_ends_a_long_answer() {
         })
         .await;
         let mut target = target(address);
-        target.limits.idle = Some(ms(400));
+        target.limits.idle = Some(ms(600));
         assert_eq!(
             one(target.clone()).await.record.summary.outcome(),
             Outcome::Ok
@@ -234,6 +234,27 @@ fn an_answer_that_is_not_streamed_is_an_answer() {
         assert_eq!((summary.ttft(), summary.end().streamed), (None, false));
         assert!(summary.e2e().is_some());
         assert_eq!(ended.text.as_deref(), Some("one two"));
+    });
+}
+
+#[test]
+fn a_server_that_turns_everything_away_is_not_hammered() {
+    run(async {
+        let (address, seen) = serve(|mut sock, _, _| async move {
+            sock.whole("429 Too Many Requests", "application/json", "{}")
+                .await?;
+            Ok(Some(sock))
+        })
+        .await;
+        let mut plan = PointPlan::new(0, closed(2), Window::Duration(Duration::from_mins(1)));
+        plan.failures_in_a_row = 3;
+        let (report, _) = drive(target(address), &plan, &Stop::new()).await;
+        assert!(
+            (30..100).contains(&seen.requests.get()),
+            "{}",
+            seen.requests.get()
+        );
+        assert!(report.invalid.iter().any(|i| i.to_string().contains("429")));
     });
 }
 

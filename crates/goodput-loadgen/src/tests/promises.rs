@@ -8,7 +8,10 @@ use goodput_record::{
 
 use super::*;
 use crate::{
+    answering::Answering,
+    connection::Received,
     exchange::Exchange,
+    inbox::Inbox,
     slip::{Desk, Note, Slip},
 };
 
@@ -109,4 +112,41 @@ fn latency_runs_from_the_schedule_and_the_lag_stands_beside_it() {
             .count(),
         11
     );
+}
+
+/// Reads that follow each other at once are all stamped before any is parsed; a read by itself is
+/// parsed on the spot.
+#[test]
+fn in_a_run_of_reads_parsing_waits() {
+    let desk = Rc::new(Filed::default());
+    let inbox = Inbox::default();
+    let answers: Vec<_> = (0..5)
+        .map(|_| {
+            let slip = Slip::new(Rc::clone(&desk) as Rc<dyn Desk>, Phase::Measured);
+            let open = OpenRequest::arrive(slip, arrival(Timestamp::ZERO));
+            let answering = Answering::new(crate::HttpVersion::Http1, open, false);
+            Rc::new(RefCell::new(answering))
+        })
+        .collect();
+    let read = |answer: usize, at_us: u64| {
+        let at = Timestamp::from_nanos(at_us * 1_000);
+        inbox.leave(&answers[answer], Received::made(b"HTTP/1.1 200 OK\r\n", at));
+        answers[answer].borrow().latest() == at
+    };
+    assert!(
+        read(0, 1_000) && read(1, 1_002),
+        "nobody else seems to wait"
+    );
+    assert!(!read(2, 1_004) && !read(3, 1_006), "a run: read first");
+    assert!(!read(4, 9_000), "in the order of the reads");
+    inbox.drain();
+    assert_eq!(
+        answers[2].borrow().latest(),
+        Timestamp::from_nanos(1_004_000)
+    );
+    assert_eq!(
+        answers[4].borrow().latest(),
+        Timestamp::from_nanos(9_000_000)
+    );
+    assert!(read(2, 10_000), "the run is over");
 }

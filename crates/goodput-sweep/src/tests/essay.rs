@@ -5,7 +5,7 @@
 //! replicas when goodput demand exceeds about 70 % of that budget. A slide that claims 1,800 tok/s
 //! at concurrency 48 is irrelevant to capacity."
 
-use std::{cell::RefCell, rc::Rc, time::Duration};
+use std::{cell::RefCell, ops::Range, rc::Rc, time::Duration};
 
 use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow};
 use goodput_record::{
@@ -89,14 +89,18 @@ fn point(number: u32, service: &Service, slo: &Slo) -> PointRow {
     }
     let from = Timestamp::ZERO.after(span_of(2.0 * lap));
     let to = Timestamp::ZERO.after(span_of(lap * (laps as f64 - 2.0)));
-    books.row(&PointFacts {
-        point: number,
+    books.row(&facts(number, service.users, from..to))
+}
+
+fn facts(point: u32, users: u32, window: Range<Timestamp>) -> PointFacts {
+    PointFacts {
+        point,
         mode: Mode::Closed,
-        concurrency: Some(service.users),
+        concurrency: Some(users),
         rate_req_s: None,
-        window: from..to,
+        window,
         gpus: Some(1),
-        in_flight_peak: Some(service.users),
+        in_flight_peak: Some(users),
         in_flight_at_end: 0,
         sent_share: None,
         loop_lag_p99_ns: None,
@@ -105,7 +109,7 @@ fn point(number: u32, service: &Service, slo: &Slo) -> PointRow {
         server_timings: (0, 0, None),
         invalid: Vec::new(),
         warnings: Vec::new(),
-    })
+    }
 }
 
 fn slo() -> Slo {
@@ -165,6 +169,29 @@ fn the_essays_sweep_gives_the_essays_answers() {
     };
     assert_eq!((ttft.holds, tpot.holds), (Some(false), Some(true)));
     assert!(cap.tpot_p90_ms.unwrap() <= 13.4);
+}
+
+// O-ST-07: a p99 of 71 samples is the largest value, and that is said.
+#[test]
+fn too_few_samples_for_a_percentile_are_said() {
+    let slo = slo();
+    let mut books = PointBooks::new(std::slice::from_ref(&slo), Duration::from_millis(100));
+    for ms in 58..=128_u32 {
+        let record = request(1.0, f64::from(ms) / 1e3, 0.01, 3);
+        books.post(&record.summary, &record.gaps, Phase::Measured);
+    }
+    let row = books.row(&facts(0, 1, Timestamp::ZERO..Timestamp::from_millis(2000)));
+    assert_eq!((row.ttft_n, row.ttft_p50_ms), (71, Some(93.0)));
+    assert!(row.ttft_p99_ms.unwrap() > 127.0);
+    let said = crate::findings(
+        std::slice::from_ref(&row),
+        &answers(std::slice::from_ref(&row), QUESTION),
+    );
+    let few = said
+        .iter()
+        .find(|f| f.name == "few-samples")
+        .expect("a finding");
+    assert!(few.evidence.contains("n = 71"), "{}", few.evidence);
 }
 
 proptest! {

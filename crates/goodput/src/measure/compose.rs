@@ -4,7 +4,7 @@
 use std::{fs, rc::Rc};
 
 use goodput_loadgen::{
-    Api, Client, Compose, Corpus, PromptWriter, ServerFacts, Target, WrittenMessage,
+    Api, Client, Compose, Corpus, CountedBy, PromptWriter, ServerFacts, Target, WrittenMessage,
     calibration_prompts,
 };
 use goodput_protocol::{
@@ -20,6 +20,8 @@ use crate::{exit::Failure, talk::Voice};
 pub(crate) struct Composer {
     writer: PromptWriter,
     form: Form,
+    /// Whether the server counts tokens when asked.
+    served: bool,
 }
 
 /// How a body looks, whatever it asks.
@@ -51,13 +53,21 @@ impl Composer {
         };
         let corpus = corpus(spec)?;
         let writer = writer(client, facts, corpus, &form, cold).await;
-        voice.detail(&format!("prompts: {}", writer.counted_by().describe()));
-        Ok(Self { writer, form })
+        let composer = Self {
+            writer,
+            form,
+            served: facts.tokenize,
+        };
+        voice.detail(&format!("prompts: {}", composer.counted_by()));
+        Ok(composer)
     }
 
     /// How prompt lengths were counted, for the report.
     pub(crate) fn counted_by(&self) -> String {
-        let how = self.writer.counted_by().describe();
+        let how = match (self.writer.counted_by(), &self.form.target.counter) {
+            (CountedBy::Tokenize, Some(_)) if !self.served => "counted by the tokenizer.json named",
+            (counted, _) => counted.describe(),
+        };
         match self.writer.overhead() {
             Some(extra) => format!("{how}; the server adds {extra:.0} tokens a prompt"),
             None => how.to_owned(),
@@ -141,6 +151,12 @@ async fn writer(
     if facts.tokenize {
         let count =
             |text: String| async move { client.count_tokens(&facts.model, &text).await.ok_or(()) };
+        if let Ok(writer) = PromptWriter::counted(corpus.clone(), count).await {
+            return writer;
+        }
+    }
+    if let Some(counter) = &client.target().counter {
+        let count = |text: String| std::future::ready(Ok::<u32, ()>(counter.count(&text)));
         if let Ok(writer) = PromptWriter::counted(corpus.clone(), count).await {
             return writer;
         }

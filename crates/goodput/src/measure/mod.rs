@@ -12,6 +12,7 @@ mod server;
 mod setup;
 mod signals;
 mod sweep;
+mod tokenizer;
 mod workload;
 
 pub(crate) use document::{show, verdict};

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fs, time::Duration};
 use goodput_config::parse_duration;
 use goodput_loadgen::{Api, BearerKey, Endpoint, HttpVersion, Limits, Target};
 
+use super::tokenizer;
 use crate::{
     exit::Failure,
     flags::{self, ServerFlags},
@@ -38,6 +39,11 @@ pub(crate) fn target(url: &str, flags: &ServerFlags) -> Result<Target, Failure> 
     }
     target.limits = limits(flags)?;
     target.authorities.clone_from(&flags.ca_file);
+    target.counter = flags
+        .tokenizer
+        .as_deref()
+        .map(tokenizer::load)
+        .transpose()?;
     Ok(target)
 }
 

@@ -35,8 +35,9 @@ use crate::{
     talk::Voice,
 };
 
-/// Warm-up requests at most, unless told: enough to compile graphs and fill caches of kernels.
-const WARM_UP_MOST: u32 = 64;
+/// Warm-up requests at most, unless told: one for every user, so that the server compiles, captures
+/// and tunes for the largest batch that it will see.
+const WARM_UP_MOST: u32 = 512;
 /// The same on the emulated replica, which has nothing to warm up.
 const WARM_UP_EMULATED: u32 = 4;
 

@@ -4,21 +4,46 @@ use std::{fs, path::Path};
 
 use goodput_slo::{LengthPercentiles, Slo, WorkloadStatement};
 use goodput_sweep::WorkloadFacts;
-use goodput_workload::WorkloadSpec;
+use goodput_workload::{KeyOfNames, WorkloadSpec};
 
-use crate::{exit::Failure, slo::has_extension, talk::Voice};
+use crate::{
+    exit::Failure,
+    flags::{Format, TraceFlags},
+    slo::has_extension,
+    talk::Voice,
+    trace,
+};
 
-/// The workload of this preset or file.
+/// The workload of this preset or file; a recorded trace is a workload too.
 pub(crate) fn load(name: &str, voice: Voice) -> Result<WorkloadSpec, Failure> {
     let path = Path::new(name);
-    if path.is_file() || has_extension(path, "toml") {
+    if has_extension(path, "toml") {
         let text = fs::read_to_string(path)
             .map_err(|e| Failure::usage(format!("cannot read the workload {name}: {e}")))?;
         return WorkloadSpec::parse(name, &text)
             .map_err(|e| Failure::usage(e.render(name, &text, voice.color_err)));
     }
+    if path.is_file() {
+        return from_trace(path, voice);
+    }
     WorkloadSpec::preset(name)
         .map_err(|e| Failure::usage(e.render("--workload", name, voice.color_err)))
+}
+
+/// The workload that a recorded trace is: its arrivals, lengths, prefixes and sessions.
+fn from_trace(path: &Path, voice: Voice) -> Result<WorkloadSpec, Failure> {
+    let flags = TraceFlags {
+        file: path.to_owned(),
+        form: None,
+        skip_broken: false,
+        format: Format::Human,
+    };
+    let name = path
+        .file_stem()
+        .map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+    let text = trace::read(&flags, voice)?.convert(&name, KeyOfNames([0, 0]));
+    WorkloadSpec::parse(&name, &text)
+        .map_err(|e| Failure::usage(e.render(&name, &text, voice.color_err)))
 }
 
 /// The workload to use: the one asked for, else the SLO's own; on the emulated replica a short one,
