@@ -84,7 +84,12 @@ pub(crate) fn read_result(path: &Path) -> Result<RunResult, Failure> {
         path.to_owned()
     };
     let text = fs::read_to_string(&file).map_err(|e| {
-        failed("cannot read", &file, &e).hint("name a result folder, as `goodput sweep` writes it")
+        let shown = file.display();
+        match e.kind() {
+            io::ErrorKind::NotFound => Failure::usage(format!("there is no {shown}")),
+            _ => failed("cannot read", &file, &e),
+        }
+        .hint("name a result folder, as `goodput sweep` writes it")
     })?;
     let version = serde_json::from_str::<serde_json::Value>(&text)
         .ok()

@@ -32,7 +32,7 @@ impl Crowd {
         *here += 1;
         self.peak.fetch_max(*here, Ordering::Relaxed);
         self.full.notify_all();
-        let patience = Duration::from_secs(60);
+        let patience = Duration::from_mins(1);
         let full = |_: &mut u32| self.peak.load(Ordering::Relaxed) < self.wanted;
         let (mut here, _) = self.full.wait_timeout_while(here, patience, full).unwrap();
         *here -= 1;
@@ -118,7 +118,7 @@ fn a_limit_that_strikes_is_named() {
         if asked.json()["max_tokens"] != 1 {
             stream.token("x")?;
         }
-        thread::sleep(Duration::from_secs(600));
+        thread::sleep(Duration::from_mins(10));
         Ok(())
     });
     for (flag, phase) in [
@@ -209,7 +209,7 @@ fn an_answer_is_over_at_its_end_mark() {
         let choice = serde_json::json!({"index": 0, "delta": {}, "finish_reason": "stop"});
         stream.event(&serde_json::json!({"choices": [choice]}).to_string())?;
         stream.event("[DONE]")?;
-        thread::sleep(Duration::from_secs(600));
+        thread::sleep(Duration::from_mins(10));
         Ok(())
     });
     let place = Place::new("mark");

@@ -70,6 +70,7 @@ fn a_result_that_is_none_is_said_so() {
     let place = Place::new("report");
     place
         .run(&["report", "nowhere"])
+        .exits(2)
         .one_error()
         .says(&["nowhere", "result folder"]);
     std::fs::create_dir(place.path.join("bad")).unwrap();

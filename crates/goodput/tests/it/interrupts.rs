@@ -152,7 +152,7 @@ fn a_second_signal_leaves_at_once_without_a_broken_file() {
 #[test]
 fn an_interrupt_while_the_server_is_asked_about_itself_leaves_nothing() {
     let server = Server::start(|_, _| {
-        thread::sleep(Duration::from_secs(600));
+        thread::sleep(Duration::from_mins(10));
         Ok(())
     });
     let place = Place::new("early");

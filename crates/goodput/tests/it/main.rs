@@ -12,6 +12,7 @@ mod faces;
 mod failures;
 mod interrupts;
 mod long_runs;
+mod messages;
 mod program;
 mod secrets;
 mod server;

@@ -113,7 +113,7 @@ fn a_header_or_field_that_cannot_be_read_is_not_repeated() {
 #[test]
 fn a_key_on_the_command_line_does_not_stay_in_the_process_list() {
     let server = Server::start(|_, _| {
-        thread::sleep(Duration::from_secs(600));
+        thread::sleep(Duration::from_mins(10));
         Ok(())
     });
     let place = Place::new("ps");

@@ -5,6 +5,7 @@
 //! The sweeps take minutes and are run by `suites/truth.sh`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stdout, reason = "the curves are read in the log")]
 
 use std::{cell::RefCell, num::NonZeroU32, process::Command, rc::Rc, sync::Arc, time::Duration};
 
@@ -133,13 +134,13 @@ impl Source for Planned {
 /// The books, and where their window lies.
 struct Books {
     course: Course,
-    books: RefCell<PointBooks>,
+    posted: RefCell<PointBooks>,
     window: RefCell<Option<(Timestamp, Timestamp)>>,
 }
 
 impl Sink for Books {
     fn arrived(&self, arrival: &Arrival) {
-        self.books.borrow_mut().arrived(arrival);
+        self.posted.borrow_mut().arrived(arrival);
         if self.course.phase(arrival.id) == Phase::Measured {
             let mut window = self.window.borrow_mut();
             let (from, _) = window.unwrap_or((arrival.origin, arrival.origin));
@@ -149,7 +150,7 @@ impl Sink for Books {
 
     fn ended(&self, record: RequestRecord) {
         let phase = self.course.phase(record.summary.id());
-        let mut books = self.books.borrow_mut();
+        let mut books = self.posted.borrow_mut();
         books.post(&record.summary, &record.gaps, phase);
     }
 }
@@ -173,7 +174,7 @@ impl Case {
         };
         let sink = Rc::new(Books {
             course,
-            books: RefCell::new(PointBooks::new(&[self.slo()], Duration::from_millis(100))),
+            posted: RefCell::new(PointBooks::new(&[self.slo()], Duration::from_millis(100))),
             window: RefCell::default(),
         });
         let mut engine = Engine::new(&profile);
@@ -181,7 +182,7 @@ impl Case {
         let report = run(&mut engine, &mut source, &sink, &plan, |_| {});
         assert_eq!(report.arrived, course.all());
         let (from, to) = sink.window.borrow().unwrap();
-        let books = sink.books.borrow();
+        let books = sink.posted.borrow();
         books.row(&PointFacts {
             point: users,
             mode: Mode::Closed,
