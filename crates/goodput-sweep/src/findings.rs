@@ -199,21 +199,21 @@ fn closed_loop_queue(closed: &[&PointRow]) -> Option<Finding> {
 }
 
 fn binding_clause(points: &[PointRow]) -> Option<Finding> {
+    let slos: Vec<_> = points.iter().filter_map(PointRow::first_slo).collect();
     let mut totals: Vec<(String, u64)> = Vec::new();
-    for clause in points
-        .iter()
-        .filter_map(PointRow::first_slo)
-        .flat_map(|s| &s.clauses)
-    {
-        match totals.iter_mut().find(|t| t.0 == clause.clause) {
-            Some(total) => total.1 += clause.misses,
-            None => totals.push((clause.clause.clone(), clause.misses)),
+    for slo in &slos {
+        for clause in &slo.clauses {
+            // A request that did not end well is outside every bound and says nothing of any.
+            let late = clause.misses.saturating_sub(slo.outcome_misses);
+            match totals.iter_mut().find(|t| t.0 == clause.clause) {
+                Some(total) => total.1 += late,
+                None => totals.push((clause.clause.clone(), late)),
+            }
         }
     }
-    let missed: u64 = points
+    let missed: u64 = slos
         .iter()
-        .filter_map(PointRow::first_slo)
-        .map(|s| s.missed)
+        .map(|s| s.missed.saturating_sub(s.outcome_misses))
         .sum();
     let (clause, misses) = totals
         .iter()
@@ -232,7 +232,7 @@ fn binding_clause(points: &[PointRow]) -> Option<Finding> {
     Some(finding(
         "binding-clause",
         format!(
-            "`{clause}` is broken in {} of all misses",
+            "`{clause}` is broken in {} of the misses that ended well ({missed})",
             percent(share.min(1.0))
         ),
         advice,

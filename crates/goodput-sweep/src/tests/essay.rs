@@ -38,6 +38,15 @@ struct Service {
 
 /// One request of `tokens` tokens, due at `origin` seconds.
 fn request(origin: f64, ttft: f64, tpot: f64, tokens: u32) -> RequestRecord {
+    let end = End {
+        output_tokens: Some(TokenCount::Usage(tokens)),
+        ..End::of(Outcome::Ok)
+    };
+    ended(origin, ttft, tpot, tokens, end)
+}
+
+/// The same, however it ended.
+fn ended(origin: f64, ttft: f64, tpot: f64, tokens: u32, end: End) -> RequestRecord {
     let log = Rc::new(Log::default());
     let at = |s: f64| Timestamp::from_seconds(s);
     let arrival = Arrival {
@@ -57,10 +66,6 @@ fn request(origin: f64, ttft: f64, tpot: f64, tokens: u32) -> RequestRecord {
     for token in 0..tokens {
         open.token_event(at(origin + ttft + tpot * f64::from(token)), 0, true);
     }
-    let end = End {
-        output_tokens: Some(TokenCount::Usage(tokens)),
-        ..End::of(Outcome::Ok)
-    };
     open.end(at(origin + ttft + tpot * f64::from(tokens)), end);
     log.0.take().remove(0)
 }
@@ -211,4 +216,33 @@ proptest! {
         prop_assert_eq!(found.run_at, Some([(2 * n).div_ceil(3), (5 * n / 6).max((2 * n).div_ceil(3).min(n))]));
         prop_assert!((found.scale_out_at_tok_s.unwrap() - 0.7 * cap.goodput_tok_s).abs() < 1e-9);
     }
+}
+
+fn binding(records: &[RequestRecord]) -> Option<String> {
+    let slo = slo();
+    let mut books = PointBooks::new(std::slice::from_ref(&slo), Duration::from_millis(100));
+    for record in records {
+        books.post(&record.summary, &record.gaps, Phase::Measured);
+    }
+    let row = books.row(&facts(0, 1, Timestamp::ZERO..Timestamp::from_millis(2000)));
+    let found = answers(std::slice::from_ref(&row), QUESTION);
+    crate::findings(std::slice::from_ref(&row), &found)
+        .into_iter()
+        .find(|f| f.name == "binding-clause")
+        .map(|f| f.evidence)
+}
+
+#[test]
+fn requests_that_failed_say_nothing_of_which_bound_binds() {
+    let rejected = || ended(0.5, 0.0, 0.0, 0, End::of(Outcome::Rejected));
+    let failed: Vec<_> = (0..9).map(|_| rejected()).collect();
+    assert_eq!(binding(&failed), None, "no bound was seen to break");
+
+    let mut mixed = failed;
+    mixed.push(request(1.0, 0.9, 0.01, 5));
+    let said = binding(&mixed).expect("one was late");
+    assert!(
+        said.contains("`p90 ttft <= 500ms` is broken in 100.0% of the misses that ended well (1)"),
+        "{said}"
+    );
 }
