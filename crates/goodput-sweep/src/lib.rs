@@ -2,7 +2,7 @@
 //! holds both.
 //!
 //! Entry types: [`answers`] turns load points into an [`OperatingPoint`]; [`RunResult`] is
-//! `result.json`; [`Grid`] says which concurrencies a sweep tries.
+//! `result.json`; [`geometric`] says which concurrencies a sweep tries.
 //!
 //! Pure: which load comes next is decided from values alone.
 
