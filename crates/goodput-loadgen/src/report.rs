@@ -10,6 +10,9 @@ use crate::{client::Traffic, course::WindowRule, plan::PointPlan};
 
 /// Above this share of one core the load thread is too busy to be believed.
 const CPU_SHARE_MAX: f64 = 0.9;
+/// The load thread may stand still once for this share of a point: a percentile of its lag does not
+/// see a machine that was paused.
+const STILL_SHARE_MAX: f64 = 0.02;
 /// Configured and observed peak of requests in flight may differ by this share.
 const PEAK_TOLERANCE: f64 = 0.02;
 
@@ -37,6 +40,11 @@ pub enum Invalid {
         p99: Duration,
         /// What is allowed.
         bound: Duration,
+    },
+    /// The load thread stood still: the machine was paused, or gave it no time at all.
+    StoodStill {
+        /// For how long at a time.
+        longest: Duration,
     },
     /// The load thread's core was full.
     Cpu {
@@ -84,6 +92,11 @@ impl std::fmt::Display for Invalid {
                 "the load thread was late by {:.1} ms (p99; {:.0} ms allowed): give it a core of its own",
                 ms(p99),
                 ms(bound)
+            ),
+            Self::StoodStill { longest } => write!(
+                f,
+                "goodput stood still for {:.1} s: the machine was paused, or gave it no time",
+                longest.as_secs_f64()
             ),
             Self::Cpu { share } => write!(
                 f,
@@ -192,6 +205,12 @@ impl PointReport {
         }
         found.extend(late(&self.send_lag).map(|p99| Invalid::SendLag { p99, bound }));
         found.extend(late(&self.loop_lag).map(|p99| Invalid::LoopLag { p99, bound }));
+        let whole = self.span.end.since(self.span.start).unwrap_or_default();
+        // Of a very short point a fifth of a second is allowed: it is soon measured again.
+        found.extend(
+            stood_still(&self.loop_lag, whole.max(bound * 1_000))
+                .map(|longest| Invalid::StoodStill { longest }),
+        );
         if self.cpu_share > CPU_SHARE_MAX {
             found.push(Invalid::Cpu {
                 share: self.cpu_share,
@@ -204,5 +223,32 @@ impl PointReport {
         }
         found.extend(given_up);
         self.invalid = found;
+    }
+}
+
+/// The longest lag, where it is too large a part of the point.
+fn stood_still(lag: &Distribution, whole: Duration) -> Option<Duration> {
+    let longest = Duration::from_nanos(lag.max()?);
+    (longest > whole.mul_f64(STILL_SHARE_MAX)).then_some(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_long_pause_among_many_ticks_is_seen() {
+        let mut lag = Distribution::default();
+        for _ in 0..5_000 {
+            lag.record(200_000);
+        }
+        let whole = Duration::from_secs(50);
+        assert_eq!(stood_still(&lag, whole), None);
+        lag.record(800_000_000);
+        assert_eq!(stood_still(&lag, whole), None);
+        lag.record(31_000_000_000);
+        assert_eq!(stood_still(&lag, whole), Some(Duration::from_secs(31)));
+        // The percentile alone would have let it pass.
+        assert!(lag.quantile(0.99).unwrap() < 1e6);
     }
 }
