@@ -61,6 +61,20 @@ impl<const N: usize> Bins<N> {
         (bins, seconds)
     }
 
+    /// The bins that rates of `window` are taken from, and the span to divide by: the whole bins
+    /// inside it. A window that holds none is counted by the bins it touches over its own span, or
+    /// a short run would read as one without tokens.
+    pub(crate) fn rate_bins(&self, window: &Range<Timestamp>) -> (Range<u64>, f64) {
+        let (whole, seconds) = self.whole_bins(window);
+        if !whole.is_empty() {
+            return (whole, seconds);
+        }
+        let first = window.start.nanos() / self.width_ns;
+        let last = window.end.nanos() / self.width_ns;
+        let seconds = window.end.seconds() - window.start.seconds();
+        (first..last + 1, seconds)
+    }
+
     /// The sum of the given bins.
     pub(crate) fn sum(&self, bins: Range<u64>) -> [u64; N] {
         let mut total = Bin([0; N]);

@@ -187,10 +187,10 @@ impl PointBooks {
         self.spans.of(of)
     }
 
-    /// Tokens, characters, words and time in flight in the whole bins of `window`, and their span
-    /// in seconds.
+    /// Tokens, characters, words and time in flight in the bins that rates of `window` are taken
+    /// from, and their span in seconds.
     pub(crate) fn received(&self, window: &Range<Timestamp>) -> ([u64; 4], f64) {
-        let (bins, seconds) = self.bins.whole_bins(window);
+        let (bins, seconds) = self.bins.rate_bins(window);
         (self.bins.sum(bins), seconds)
     }
 }

@@ -181,6 +181,17 @@ fn tokens_count_by_arrival_inside_the_window() {
     near(Some(whole.throughput_tok_s), 85_900.0 / 159.0);
 }
 
+#[test]
+fn a_window_shorter_than_a_bin_still_has_its_tokens() {
+    let at = Timestamp::from_millis;
+    let case = Case::ok(110, 5, &[4; 21]);
+    let row = row("ttft=1s", &[case], at(110)..at(199));
+    near(Some(row.throughput_tok_s), 22.0 / 0.089);
+    near(Some(row.goodput_tok_s), 22.0 / 0.089);
+    near(row.first_slo().map(|s| s.good_words_per_s), row.words_per_s);
+    near(Some(row.in_flight_mean), 1.0);
+}
+
 // O-ST-06 and O-ST-09: nothing that did not happen is a zero.
 #[test]
 fn without_success_every_latency_is_undefined() {
