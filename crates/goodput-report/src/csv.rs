@@ -75,6 +75,20 @@ pub fn points(points: &[PointRow]) -> String {
     out
 }
 
+/// Objects as CSV, one a line, with these of their fields as columns.
+#[must_use]
+pub fn table(columns: &[&str], rows: &[Value]) -> String {
+    let mut out = columns.join(",") + "\n";
+    for row in rows {
+        let cells: Vec<String> = columns
+            .iter()
+            .map(|name| quoted(cell(&row[*name])))
+            .collect();
+        out += &(cells.join(",") + "\n");
+    }
+    out
+}
+
 /// The field behind a column: its own name, or an end of an interval.
 fn field<'a>(row: &'a Value, column: &str) -> &'a Value {
     match column {
@@ -116,6 +130,16 @@ mod tests {
     /// The cells of a line without quotes in it.
     fn cells(line: &str) -> Vec<&str> {
         line.split(',').collect()
+    }
+
+    #[test]
+    fn a_table_has_its_columns_in_order() {
+        let rows = [
+            serde_json::json!({"figure": "a, b", "base": null, "list": [1, 2]}),
+            serde_json::json!({"figure": "c", "base": 0.5, "list": []}),
+        ];
+        let text = table(&["figure", "base", "list"], &rows);
+        assert_eq!(text, "figure,base,list\n\"a, b\",,1; 2\nc,0.5,\n");
     }
 
     #[test]

@@ -293,8 +293,8 @@ fn few_samples(points: &[PointRow]) -> Option<Finding> {
     ))
 }
 
-/// Arrivals that follow a trace or a rate profile may be fewer or more in a window than the rate by
-/// which the point is called. A tenth, and four standard deviations of a Poisson count, are chance.
+/// Arrivals in bursts, of a trace or of a rate profile may be fewer or more in a window than the rate
+/// by which the point is called. A tenth, and four standard deviations of a Poisson count, are chance.
 fn other_rate(points: &[PointRow]) -> Option<Finding> {
     let open = points.iter().filter_map(|p| Some((p, p.rate_req_s?)));
     let apart = |(p, rate): &(&PointRow, f64)| {
@@ -306,7 +306,7 @@ fn other_rate(points: &[PointRow]) -> Option<Finding> {
         .filter_map(|at| Some((at.0, apart(&at)?)))
         .max_by(|a, b| a.1.total_cmp(&b.1))?;
     let evidence = format!(
-        "at {} the schedule had {} arrivals a second in the window: that part of the trace or of the rate profile is not like the whole",
+        "at {} the schedule had {} arrivals a second in the window: in bursts, in a trace and in a rate profile one window is not like another",
         called(point),
         three_digits(point.requests as f64 / point.window_s)
     );
@@ -315,7 +315,7 @@ fn other_rate(points: &[PointRow]) -> Option<Finding> {
         ..finding(
             "another-rate",
             evidence,
-            "lengthen the window with --duration or --requests until it covers the whole trace, or use arrivals without its times",
+            "what was met there was met at that rate: lengthen the window with --duration or --requests, or choose steadier arrivals",
         )
     })
 }

@@ -1,7 +1,7 @@
 //! `goodput compare`: two results side by side.
 
-use goodput_report::{json, terminal};
-use goodput_sweep::{compare as put_side_by_side, mismatches};
+use goodput_report::{csv, json, terminal};
+use goodput_sweep::{Compared, Comparison, compare as put_side_by_side, mismatches};
 
 use crate::{
     exit::{Exit, Failure},
@@ -31,7 +31,27 @@ pub(crate) fn compare(flags: &CompareFlags, voice: Voice) -> Result<Exit, Failur
     let comparison = put_side_by_side(&base, &other);
     match flags.format {
         Format::Human => print(&terminal::comparison(&comparison, voice.style_out()))?,
-        Format::Json | Format::Csv => print(&json::document(&comparison))?,
+        Format::Json => print(&json::document(&comparison))?,
+        Format::Csv => print(&csv::table(
+            &["load", "figure", "base", "other", "change"],
+            &figures(&comparison),
+        ))?,
     }
     Ok(Exit::Yes)
+}
+
+/// One figure a row; the answers' load is `answers`.
+fn figures(comparison: &Comparison) -> Vec<serde_json::Value> {
+    let row = |load: &str, figure: &Compared| {
+        serde_json::json!({
+            "load": load, "figure": figure.figure, "base": figure.base, "other": figure.other,
+            "change": figure.change,
+        })
+    };
+    let answers = comparison.answers.iter().map(|f| row("answers", f));
+    let points = comparison
+        .points
+        .iter()
+        .flat_map(|point| point.figures.iter().map(|f| row(&point.load, f)));
+    answers.chain(points).collect()
 }

@@ -65,21 +65,32 @@ pub(crate) fn check(argument: &str, voice: Voice) -> Result<Exit, Failure> {
 
 /// `goodput slo presets`.
 pub(crate) fn presets(format: Format) -> Result<Exit, Failure> {
+    let rows = || -> Vec<serde_json::Value> {
+        let row = |p: &goodput_slo::Preset| {
+            serde_json::json!({
+                "name": p.name, "interaction": p.interaction, "clauses": p.clauses,
+                "objective": p.objective, "streamed": p.streamed, "workload": p.workload,
+                "reason": p.reason, "source": p.source,
+            })
+        };
+        all_presets().iter().map(row).collect()
+    };
     match format {
         Format::Human => print(&presets_table())?,
-        Format::Json | Format::Csv => {
-            let rows: Vec<serde_json::Value> = all_presets()
-                .iter()
-                .map(|p| {
-                    serde_json::json!({
-                        "name": p.name, "interaction": p.interaction, "clauses": p.clauses,
-                        "objective": p.objective, "streamed": p.streamed, "workload": p.workload,
-                        "reason": p.reason, "source": p.source,
-                    })
-                })
-                .collect();
-            print(&format!("{:#}", serde_json::Value::from(rows)))?;
-        }
+        Format::Json => print(&format!("{:#}", serde_json::Value::from(rows())))?,
+        Format::Csv => print(&goodput_report::csv::table(
+            &[
+                "name",
+                "clauses",
+                "objective",
+                "streamed",
+                "workload",
+                "interaction",
+                "reason",
+                "source",
+            ],
+            &rows(),
+        ))?,
     }
     Ok(Exit::Yes)
 }

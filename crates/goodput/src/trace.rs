@@ -17,7 +17,21 @@ pub(crate) fn inspect(flags: &TraceFlags, voice: Voice) -> Result<Exit, Failure>
     let facts = read(flags, voice)?.inspect();
     match flags.format {
         Format::Human => print(&in_words(&facts))?,
-        Format::Json | Format::Csv => print(&goodput_report::json::document(&facts))?,
+        Format::Json => print(&goodput_report::json::document(&facts))?,
+        Format::Csv => {
+            let row = serde_json::to_value(&facts)
+                .map_err(|e| Failure::untrusted(format!("cannot write the facts: {e}")))?;
+            let names: Vec<&str> = row
+                .as_object()
+                .into_iter()
+                .flat_map(|r| r.keys())
+                .map(String::as_str)
+                .collect();
+            print(&goodput_report::csv::table(
+                &names,
+                std::slice::from_ref(&row),
+            ))?;
+        }
     }
     Ok(Exit::Yes)
 }

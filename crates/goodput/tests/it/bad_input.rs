@@ -225,6 +225,7 @@ fn wrong_amounts_are_refused_before_anything_starts() {
         ["--concurrency", "0"],
         ["--rate", "-3"],
         ["--timeout-idle", "5"],
+        ["--gpus", "0"],
     ] {
         place.bench(&server.url, &flags).exits(2).says(&["error"]);
     }

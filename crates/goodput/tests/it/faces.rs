@@ -99,6 +99,13 @@ fn results_of_one_slo_compare_and_of_two_do_not() {
     let same = place.run(&["compare", "a", "b", "--format", "json"]);
     assert!(matches!(same.code, Some(0 | 1)), "{same}");
     serde_json::from_str::<Value>(&same.stdout).unwrap();
+    let rows = place.run(&["compare", "a", "b", "--format", "csv"]).stdout;
+    let heading = rows.lines().next().unwrap();
+    assert_eq!(heading.split(',').count(), 5, "{rows}");
+    assert!(
+        rows.contains("throughput_tok_s") && !rows.contains('{'),
+        "{rows}"
+    );
     let human = place.run(&["compare", "a", "b"]);
     assert!(matches!(human.code, Some(0 | 1)), "{human}");
     assert!(!human.stdout.is_empty());
@@ -185,10 +192,40 @@ fn presets_are_printed_with_their_reasons() {
         };
         place.run(&["slo", "check", name]).exits(0);
     }
+    let csv = place.run(&["slo", "presets", "--format", "csv"]).exits(0);
+    assert_eq!(csv.stdout.lines().count(), 1 + presets.len());
     let table = place.run(&["slo", "presets"]).exits(0).stdout;
     for preset in presets {
         assert!(table.contains(preset["name"].as_str().unwrap()));
     }
+}
+
+#[test]
+fn lists_are_printed_by_every_verb_that_takes_the_flag() {
+    let place = Place::new("lists");
+    for verb in ["emulate", "bench", "sweep"] {
+        let profiles = place.run(&[verb, "--profile", "list"]).exits(0).stdout;
+        assert!(profiles.contains("laptop"), "{profiles}");
+        let faults = place.run(&[verb, "--fault", "list"]).exits(0).stdout;
+        assert!(faults.contains("errors=5%"), "{faults}");
+    }
+    assert!(place.all_files().is_empty());
+}
+
+#[test]
+fn an_slo_of_another_workload_says_so_without_being_given_one() {
+    let server = Server::start(|_, socket| stream(socket, 3));
+    let place = Place::new("stated");
+    place.write(
+        "long.toml",
+        "[[slo]]\nname = \"long\"\nobjective = \"99% over 28d\"\nclauses = [\"e2e <= 60s\"]\n\
+         [slo.workload]\ninput_tokens = { p50 = 32000 }\noutput_tokens = { p50 = 1000 }\n",
+    );
+    let sweep =
+        |more: &[&str]| place.run(&[&["sweep", "--slo", "long.toml", "--dry-run"], more].concat());
+    sweep(&["--url", &server.url]).says(&["SLO and workload disagree"]);
+    sweep(&["--url", &server.url, "--strict"]).exits(2);
+    sweep(&[]).exits(0).says(&["not the SLO's own"]);
 }
 
 #[test]
