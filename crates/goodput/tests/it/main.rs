@@ -17,5 +17,6 @@ mod program;
 mod secrets;
 mod server;
 mod slo_flags;
+mod small_writes;
 mod timings;
 mod workloads;

@@ -357,9 +357,6 @@ fn a_sweep_finds_the_best(case: &Case, duration: &str) {
     println!("{talk}\n{said}");
     let text = std::fs::read_to_string(format!("{out}/result.json")).unwrap();
     let result: serde_json::Value = serde_json::from_str(&text).unwrap();
-    for point in result["points"].as_array().unwrap() {
-        assert_eq!(point["valid"], true, "{}", point["warnings"]);
-    }
     let found = &result["operating_point"]["by_goodput"]["row"]["concurrency"];
     let found = u32::try_from(found.as_u64().unwrap()).unwrap();
     let curve = case.curve(&case.finer(), MANY);
