@@ -53,7 +53,16 @@ impl<const N: usize> Bins<N> {
     }
 
     /// The whole bins inside `window`, as (bin indices, their common span in seconds).
+    ///
+    /// A window under two bins may hold no whole one. It is then all there was, a handful of
+    /// requests from the first send to the last byte: every bin it touches, over its own length.
     pub(crate) fn whole_bins(&self, window: &Range<Timestamp>) -> (Range<u64>, f64) {
+        let (from, to) = (window.start.nanos(), window.end.nanos());
+        let length = to.saturating_sub(from);
+        if length > 0 && length < 2 * self.width_ns {
+            let touched = from / self.width_ns..to.div_ceil(self.width_ns);
+            return (touched, length as f64 / 1e9);
+        }
         let first = window.start.nanos().div_ceil(self.width_ns);
         let last = window.end.nanos() / self.width_ns;
         let bins = first..last.max(first);

@@ -9,7 +9,7 @@ use std::{
 };
 
 use goodput_record::{
-    Arrival, GapBuffer, OpenRequest, Phase, Series, SeriesId, Timestamp, Vantage,
+    Arrival, GapBuffer, OpenRequest, Phase, Series, SeriesId, Timestamp, Vantage, nanos,
 };
 use goodput_workload::{Load, PlannedRequest, Workload};
 use tokio::{sync::Notify, task::JoinSet};
@@ -184,19 +184,24 @@ async fn watch_loop(
     clock: crate::clock::Clock,
     lag: Rc<RefCell<goodput_stats::Distribution>>,
 ) {
-    let mut due = clock.now();
+    let mut due = clock.now().after(TICK);
     loop {
-        due = due.after(TICK);
         let Ok(woken) = timer.until(due).await else {
             return;
         };
-        let late = woken.since(due).unwrap_or_default();
-        lag.borrow_mut().record(goodput_record::nanos(late));
-        if late > TICK {
-            // Ticks that were missed altogether would all say the same.
-            due = woken;
+        for late in ticks_missed(due, woken) {
+            lag.borrow_mut().record(nanos(late));
+            due = due.after(TICK);
         }
     }
+}
+
+/// How late each tick from `due` on was, where the thread woke at `woken`. All that came due
+/// meanwhile are told: a thread that stood still for three seconds was late three hundred times,
+/// and so were the answers it did not read.
+fn ticks_missed(due: Timestamp, woken: Timestamp) -> impl Iterator<Item = Duration> {
+    std::iter::successors(Some(due), |tick| Some(tick.after(TICK)))
+        .map_while(move |tick| woken.since(tick))
 }
 
 impl<O: Observer + 'static> Run<O> {
@@ -268,7 +273,7 @@ impl<O: Observer + 'static> Run<O> {
         let ready = self.ready.borrow().peek().map(|Reverse(r)| r.due);
         let planned = self.workload.borrow().next_due().map(|due| {
             let due = self.absolute(due).nanos();
-            Timestamp::from_nanos(due.saturating_sub(goodput_record::nanos(LOOKAHEAD)))
+            Timestamp::from_nanos(due.saturating_sub(nanos(LOOKAHEAD)))
         });
         [ready, planned]
             .into_iter()
@@ -483,5 +488,20 @@ impl<O: Observer + 'static> Desk for Run<O> {
 
     fn gap_buffer(&self) -> GapBuffer {
         self.observer.gap_buffer()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_stood_still_was_late_at_every_tick_it_missed() {
+        let at = Timestamp::from_millis;
+        let late = |woken| ticks_missed(at(50), at(woken)).collect::<Vec<_>>();
+        assert_eq!(late(50), [Duration::ZERO]);
+        assert_eq!(late(59), [Duration::from_millis(9)]);
+        assert_eq!(late(70), [20, 10, 0].map(Duration::from_millis));
+        assert_eq!(late(3050).len(), 301);
     }
 }

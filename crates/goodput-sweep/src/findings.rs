@@ -90,9 +90,11 @@ fn invalid_points(points: &[PointRow]) -> Option<Finding> {
 }
 
 fn failures(points: &[PointRow]) -> Option<Finding> {
+    // What the end of the run cut off did not fail: `cut_off` tells of it.
     let share = |p: &PointRow| {
         let ok = p.outcomes.get("ok").copied().unwrap_or_default();
-        (p.requests > 0).then(|| 1.0 - ok as f64 / p.requests as f64)
+        let failed = p.requests.saturating_sub(ok + p.cut_by_end_of_run);
+        (p.requests > 0).then(|| failed as f64 / p.requests as f64)
     };
     let worst = points
         .iter()
@@ -105,7 +107,7 @@ fn failures(points: &[PointRow]) -> Option<Finding> {
         .0
         .outcomes
         .iter()
-        .filter(|(k, _)| *k != "ok")
+        .filter(|(k, _)| !["ok", "cancelled"].contains(&k.as_str()))
         .map(|(k, n)| format!("{k} {n}"))
         .collect();
     let evidence = format!(
@@ -452,7 +454,7 @@ fn cut_off(points: &[PointRow]) -> Option<Finding> {
         finding(
             "cut-off",
             format!(
-                "{n} requests were still in flight when the run was ended: neither met nor missed"
+                "{n} requests were still in flight at the end: missed where a bound was already broken, else neither met nor missed"
             ),
             "let the run drain",
         )
