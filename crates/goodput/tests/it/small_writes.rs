@@ -21,7 +21,11 @@ fn small_answers_on_one_connection_are_not_held_back() {
         values.fold(f64::INFINITY, f64::min)
     };
     assert!(fastest("ttft_ms") < HELD_BACK_MS, "{}", fastest("ttft_ms"));
-    assert!(fastest("stall_ms") < HELD_BACK_MS, "{}", fastest("stall_ms"));
+    assert!(
+        fastest("stall_ms") < HELD_BACK_MS,
+        "{}",
+        fastest("stall_ms")
+    );
     let dialled = rows.iter().filter(|row| !row["connect_ms"].is_null());
     assert!(dialled.count() <= 1, "one connection serves all");
 }
