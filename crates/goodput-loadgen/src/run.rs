@@ -21,6 +21,7 @@ use crate::{
     descriptors::{make_room, sockets_possible},
     error::LoadError,
     exchange::{Exchange, Wire},
+    lag::watch_loop,
     plan::{PointPlan, Window},
     report::PointReport,
     slip::{Desk, Ended, Slip},
@@ -34,8 +35,6 @@ use crate::{
 const LOOKAHEAD: Duration = Duration::from_millis(25);
 /// From the end of the preparation to the first request.
 const LEAD: Duration = Duration::from_millis(2);
-/// Distance of the ticks whose lateness is the load thread's own lag.
-const TICK: Duration = Duration::from_millis(10);
 
 /// Who hears of a load point's requests, on the load thread.
 pub trait Observer {
@@ -176,32 +175,6 @@ pub async fn run_point<O: Observer + 'static>(
     );
     client.close_idle();
     Ok(report)
-}
-
-/// Records how late a regular tick is.
-async fn watch_loop(
-    mut timer: Timer,
-    clock: crate::clock::Clock,
-    lag: Rc<RefCell<goodput_stats::Distribution>>,
-) {
-    let mut due = clock.now().after(TICK);
-    loop {
-        let Ok(woken) = timer.until(due).await else {
-            return;
-        };
-        for late in ticks_missed(due, woken) {
-            lag.borrow_mut().record(nanos(late));
-            due = due.after(TICK);
-        }
-    }
-}
-
-/// How late each tick from `due` on was, where the thread woke at `woken`. All that came due
-/// meanwhile are told: a thread that stood still for three seconds was late three hundred times,
-/// and so were the answers it did not read.
-fn ticks_missed(due: Timestamp, woken: Timestamp) -> impl Iterator<Item = Duration> {
-    std::iter::successors(Some(due), |tick| Some(tick.after(TICK)))
-        .map_while(move |tick| woken.since(tick))
 }
 
 impl<O: Observer + 'static> Run<O> {
@@ -488,20 +461,5 @@ impl<O: Observer + 'static> Desk for Run<O> {
 
     fn gap_buffer(&self) -> GapBuffer {
         self.observer.gap_buffer()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_thread_that_stood_still_was_late_at_every_tick_it_missed() {
-        let at = Timestamp::from_millis;
-        let late = |woken| ticks_missed(at(50), at(woken)).collect::<Vec<_>>();
-        assert_eq!(late(50), [Duration::ZERO]);
-        assert_eq!(late(59), [Duration::from_millis(9)]);
-        assert_eq!(late(70), [20, 10, 0].map(Duration::from_millis));
-        assert_eq!(late(3050).len(), 301);
     }
 }
