@@ -40,13 +40,29 @@ pub(crate) fn is_ours(error: &io::Error) -> bool {
 pub(crate) fn no_connection(authority: &str, error: &io::Error) -> String {
     let advice = match error.kind() {
         io::ErrorKind::ConnectionRefused => ": is the server up, and is this its port?",
-        io::ErrorKind::InvalidData => {
-            ": does the server speak TLS on this port, with a certificate that is trusted?"
-        }
+        io::ErrorKind::InvalidData => certificate_advice(&error.to_string()),
         _ if is_ours(error) => ": a limit of this machine, not the server's doing",
         _ => "",
     };
     format!("no connection to {authority}: {error}{advice}")
+}
+
+/// What to do about a TLS handshake that failed with `reason`.
+fn certificate_advice(reason: &str) -> &'static str {
+    // The names of rustls: it tells certificates apart only in its debug text.
+    match reason {
+        r if r.contains("CaUsedAsEndEntity") => {
+            ": its certificate is that of an authority (CA:TRUE); a server needs one of its own, made \
+             with basicConstraints=CA:FALSE or issued by that authority"
+        }
+        r if r.contains("UnknownIssuer") => {
+            ": the authority of its certificate is not known here; trust it with --ca-file FILE (PEM)"
+        }
+        r if r.contains("NotValidForName") => {
+            ": its certificate is for another name than the URL's; use that name in the URL"
+        }
+        _ => ": does the server speak TLS on this port, with a certificate that is trusted?",
+    }
 }
 
 #[cfg(test)]
@@ -60,6 +76,17 @@ mod tests {
         assert!(no_connection("h:1", &error).contains("not the server's doing"));
         let refused = io::Error::from_raw_os_error(Errno::CONNREFUSED.raw_os_error());
         assert!(!is_ours(&refused));
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_trusted_says_what_to_do() {
+        let said = |reason: &str| {
+            no_connection("h:1", &io::Error::new(io::ErrorKind::InvalidData, reason))
+        };
+        assert!(said("invalid peer certificate: UnknownIssuer").contains("--ca-file"));
+        let own = "invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))";
+        assert!(said(own).contains("CA:FALSE"));
+        assert!(said("received corrupt message").contains("speak TLS on this port"));
     }
 
     #[test]

@@ -18,23 +18,26 @@ const BATCHING_GAIN: f64 = 1.25;
 /// Every finding that the points of a run carry.
 #[must_use]
 pub fn findings(points: &[PointRow], answers: &OperatingPoint) -> Vec<Finding> {
-    let closed = closed_by_load(points);
-    let rules: [Option<Finding>; 17] = [
+    // What an invalid point shows may be this machine's doing: it is told, and decides nothing.
+    let used: Vec<PointRow> = points.iter().filter(|p| p.valid).cloned().collect();
+    let closed = closed_by_load(&used);
+    let rules: [Option<Finding>; 18] = [
         invalid_points(points),
         failures(points),
         batching_gains_nothing(&closed),
         collapse(&closed, answers),
         closed_loop_queue(&closed),
-        binding_clause(points),
+        binding_clause(&used),
         not_bracketed(points, answers),
-        few_samples(points),
+        few_samples(&used),
+        other_rate(&used),
         bursts(points),
         not_streamed(points),
-        early_stops(points),
+        early_stops(&used),
         lower_bounds(points),
         several_tokens_per_event(points),
-        cache_mismatch(points),
-        stalls(points),
+        cache_mismatch(&used),
+        stalls(&used),
         server_timing(points),
         cut_off(points),
     ];
@@ -60,8 +63,22 @@ fn finding(name: &str, evidence: String, advice: &str) -> Finding {
 fn called(point: &PointRow) -> String {
     match (point.mode, point.concurrency, point.rate_req_s) {
         (Mode::Closed, Some(users), _) => format!("{users} in flight"),
-        (Mode::Open, _, Some(rate)) => format!("{rate:.3} req/s"),
+        (Mode::Open, _, Some(rate)) => format!("{} req/s", three_digits(rate)),
         _ => format!("point {}", point.point),
+    }
+}
+
+/// A rate with three digits, as the tables beside the findings have it.
+fn three_digits(rate: f64) -> String {
+    let decimals = match rate {
+        r if r >= 100.0 => 0,
+        r if r >= 10.0 => 1,
+        _ => 2,
+    };
+    let text = format!("{rate:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
     }
 }
 
@@ -276,6 +293,33 @@ fn few_samples(points: &[PointRow]) -> Option<Finding> {
         evidence,
         "read the attainment with its interval there, or lengthen the points with --duration",
     ))
+}
+
+/// Arrivals that follow a trace or a rate profile may be fewer or more in a window than the rate by
+/// which the point is called. A tenth, and four standard deviations of a Poisson count, are chance.
+fn other_rate(points: &[PointRow]) -> Option<Finding> {
+    let open = points.iter().filter_map(|p| Some((p, p.rate_req_s?)));
+    let apart = |(p, rate): &(&PointRow, f64)| {
+        let expected = rate * p.window_s;
+        let off = (p.requests as f64 - expected).abs();
+        (off > 0.1 * expected && off > 4.0 * expected.sqrt()).then_some(off / expected)
+    };
+    let (point, _) = open
+        .filter_map(|at| Some((at.0, apart(&at)?)))
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let evidence = format!(
+        "at {} the schedule had {} arrivals a second in the window: that part of the trace or of the rate profile is not like the whole",
+        called(point),
+        three_digits(point.requests as f64 / point.window_s)
+    );
+    Some(Finding {
+        severe: true,
+        ..finding(
+            "another-rate",
+            evidence,
+            "lengthen the window with --duration or --requests until it covers the whole trace, or use arrivals without its times",
+        )
+    })
 }
 
 fn bursts(points: &[PointRow]) -> Option<Finding> {

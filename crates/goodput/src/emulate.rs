@@ -24,12 +24,8 @@ const SERVES: &str = "serves ";
 
 /// `goodput emulate`.
 pub(crate) fn emulate(flags: &EmulateFlags, voice: Voice) -> Result<Exit, Failure> {
-    if flags.emulator.profile == "list" {
-        print(&profiles()?)?;
-        return Ok(Exit::Yes);
-    }
-    if flags.emulator.faults.iter().any(|f| f == "list") {
-        print(&faults_table())?;
+    if let Some(list) = list_asked_for(&flags.emulator)? {
+        print(&list)?;
         return Ok(Exit::Yes);
     }
     let mut config = EmulatorConfig::new(profile(&flags.emulator.profile, voice)?);
@@ -61,6 +57,15 @@ pub(crate) fn emulate(flags: &EmulateFlags, voice: Voice) -> Result<Exit, Failur
     Ok(signal
         .lock()
         .map_or(Exit::Yes, |caught| caught.map_or(Exit::Yes, Exit::Signal)))
+}
+
+/// The list that `--profile list` or `--fault list` asks for.
+pub(crate) fn list_asked_for(flags: &EmulatorFlags) -> Result<Option<String>, Failure> {
+    if flags.profile == "list" {
+        return profiles().map(Some);
+    }
+    let faults = flags.faults.iter().any(|f| f == "list");
+    Ok(faults.then(faults_table))
 }
 
 /// Stops the emulator on SIGINT and SIGTERM: once drains, twice ends. Gives the first one caught.
@@ -140,23 +145,29 @@ fn profiles() -> Result<String, Failure> {
         let profile = Profile::builtin(name)
             .ok_or_else(|| Failure::untrusted(format!("the built-in profile {name} is broken")))?;
         lines.push(format!(
-            "{name:<22} {} on {} x {}, {} slots, {} KV tokens\n{:<22} {}",
+            "{name}\n  {} on {} x {}, {} slots, {} KV tokens\n  {}",
             profile.model_id,
             profile.gpus,
             profile.gpu,
             profile.max_num_seqs,
             profile.kv_tokens(),
-            "",
-            profile.source
+            profile.source.trim().replace('\n', "\n  ")
         ));
     }
-    Ok(lines.join("\n"))
+    Ok(lines.join("\n\n"))
 }
 
 fn faults_table() -> String {
     let rows: Vec<String> = FAULTS
         .iter()
-        .map(|(form, what)| format!("{form:<28} {what}"))
+        .map(|(name, value, what)| {
+            let form = if value.is_empty() {
+                (*name).to_owned()
+            } else {
+                format!("{name}={value}")
+            };
+            format!("{form:<30} {what}")
+        })
         .collect();
     rows.join("\n")
 }

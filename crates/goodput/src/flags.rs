@@ -78,11 +78,14 @@ pub(crate) enum Verb {
     /// Check SLO files, print presets
     #[command(subcommand)]
     Slo(SloVerb),
-    /// Serve an emulated replica: continuous batching on a virtual GPU, `OpenAI` API
-    #[command(after_help = "Examples:\n  \
+    /// Serve an emulated replica.
+    #[command(
+        about = "Serve an emulated replica: continuous batching on a virtual GPU, OpenAI API",
+        after_help = "Examples:\n  \
         goodput emulate --listen 127.0.0.1:8000\n  \
         goodput emulate --profile list\n  \
-        goodput emulate --profile laptop --fault errors=5% --fault 'stall=every 10s,2s'")]
+        goodput emulate --profile laptop --fault errors=5% --fault 'stall=every 10s,2s'"
+    )]
     Emulate(EmulateFlags),
     /// Print shell completions
     #[command(after_help = "Example:\n  goodput completions bash > /etc/bash_completion.d/goodput")]
@@ -102,10 +105,6 @@ pub(crate) enum Verb {
 /// What sweep and bench share: the server, the SLO, the workload, the result.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunFlags {
-    #[command(flatten)]
-    pub(crate) server: ServerFlags,
-    #[command(flatten)]
-    pub(crate) emulator: EmulatorFlags,
     /// SLO: a preset, a file, or clauses such as ttft=500ms,tpot=50ms; several are tiers, the first
     /// decides
     #[arg(
@@ -132,7 +131,7 @@ pub(crate) struct RunFlags {
     #[arg(long)]
     pub(crate) seed: Option<u64>,
     /// GPUs behind the endpoint, for figures per GPU
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) gpus: Option<u32>,
     /// Output length at which end-to-end times are stated
     #[arg(long, value_name = "TOKENS", default_value_t = 250)]
@@ -152,14 +151,23 @@ pub(crate) struct RunFlags {
     /// A warning about SLO and workload is an error (exit 2)
     #[arg(long)]
     pub(crate) strict: bool,
+    // Last: a group's heading in --help covers all that follows.
+    #[command(flatten)]
+    pub(crate) server: ServerFlags,
+    #[command(flatten)]
+    pub(crate) emulator: EmulatorFlags,
 }
 
 /// How to reach and speak to the server.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Server")]
 pub(crate) struct ServerFlags {
-    /// Base URL as clients know it, e.g. <http://host:8000/v1>; none: the emulated replica
-    #[arg(long, value_name = "URL")]
+    /// Base URL, as clients know it.
+    #[arg(
+        long,
+        value_name = "URL",
+        help = "Base URL as clients know it, e.g. http://host:8000/v1; none: the emulated replica"
+    )]
     pub(crate) url: Option<String>,
     /// Model id [default: the only one served]
     #[arg(long)]
@@ -215,10 +223,10 @@ pub(crate) struct ServerFlags {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Emulated replica")]
 pub(crate) struct EmulatorFlags {
-    /// Engine profile: a built-in name, a file, or list
+    /// Engine profile: a built-in name, a file, or `list`, which prints all
     #[arg(long, value_name = "NAME|FILE", default_value = "laptop")]
     pub(crate) profile: String,
-    /// Fault to inject, e.g. errors=5%; may be repeated; list prints all
+    /// Fault to inject, e.g. errors=5%; may be repeated; `list` prints all
     #[arg(long = "fault", value_name = "FAULT")]
     pub(crate) faults: Vec<String>,
 }
@@ -226,8 +234,6 @@ pub(crate) struct EmulatorFlags {
 /// Flags of `sweep`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SweepFlags {
-    #[command(flatten)]
-    pub(crate) run: RunFlags,
     /// Users to try: 1,2,4 or 50:100:10 or 1..128 [default: 1 to 128, doubling]
     #[arg(long, value_name = "LIST")]
     pub(crate) concurrency: Option<String>,
@@ -238,19 +244,21 @@ pub(crate) struct SweepFlags {
     /// Print what would be run and how long it takes, then stop
     #[arg(long)]
     pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) run: RunFlags,
 }
 
 /// Flags of `bench`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BenchFlags {
-    #[command(flatten)]
-    pub(crate) run: RunFlags,
     /// Users of a closed loop
     #[arg(long, value_name = "N", conflicts_with = "rate")]
     pub(crate) concurrency: Option<u32>,
     /// Arrivals a second of an open loop
     #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<f64>,
+    #[command(flatten)]
+    pub(crate) run: RunFlags,
 }
 
 /// Flags of `compare`.

@@ -14,25 +14,69 @@ pub struct FaultError {
     pub problem: String,
 }
 
-/// The name of each fault with an example of its value, for messages and help.
-pub const FAULTS: [(&str, &str); 17] = [
-    ("slow-start", "20s or 20s,x3"),
-    ("loading", "30s"),
-    ("convoy", "every 30s,24000 tokens"),
-    ("kv", "0.3"),
-    ("stall", "every 10s,2s"),
-    ("errors", "5%"),
-    ("reject", "10% or 10%,503"),
-    ("cut", "3%"),
-    ("error-event", "2%"),
-    ("html", "100%"),
-    ("buffer", "16kB"),
-    ("tokens-per-event", "4"),
-    ("role-chunk", "first, early or none"),
-    ("keepalive", "1s"),
-    ("no-usage", ""),
-    ("no-done", ""),
-    ("ignore-max-tokens", ""),
+/// The name of each fault, an example of its value, and what it does, for messages and help.
+pub const FAULTS: [(&str, &str, &str); 17] = [
+    (
+        "slow-start",
+        "20s,x3",
+        "for so long after the start a step takes so many times as long",
+    ),
+    (
+        "loading",
+        "30s",
+        "for so long after the start every request gets 503",
+    ),
+    (
+        "convoy",
+        "every 30s,24000 tokens",
+        "a long prompt of someone else, again and again",
+    ),
+    ("kv", "0.3", "only this share of the KV blocks is left"),
+    (
+        "stall",
+        "every 10s,2s",
+        "the engine stands still, again and again",
+    ),
+    ("errors", "5%", "this share of requests gets 500"),
+    (
+        "reject",
+        "10%,503",
+        "this share of requests is refused, with 429 unless said",
+    ),
+    (
+        "cut",
+        "3%",
+        "this share of streams loses its connection in the middle",
+    ),
+    (
+        "error-event",
+        "2%",
+        "this share of streams ends in an error event",
+    ),
+    (
+        "html",
+        "100%",
+        "this share of requests gets a web page with status 200",
+    ),
+    (
+        "buffer",
+        "16kB",
+        "nothing is passed on before so much has come together",
+    ),
+    ("tokens-per-event", "4", "so many tokens in one event"),
+    (
+        "role-chunk",
+        "none",
+        "when the role chunk comes: first, early or none",
+    ),
+    ("keepalive", "1s", "a comment line after so much silence"),
+    ("no-usage", "", "token counts are never sent"),
+    ("no-done", "", "streams end without [DONE]"),
+    (
+        "ignore-max-tokens",
+        "",
+        "answers have their natural length, whatever was asked",
+    ),
 ];
 
 impl Faults {
@@ -81,7 +125,7 @@ impl Faults {
 }
 
 fn unknown(name: &str) -> String {
-    let names = FAULTS.map(|(name, _)| name);
+    let names = FAULTS.map(|(name, ..)| name);
     match goodput_config::suggest(name, &names) {
         Some(near) => format!("there is no such fault; did you mean `{near}`?"),
         None => format!("there is no such fault; there are {}", names.join(", ")),
@@ -89,8 +133,8 @@ fn unknown(name: &str) -> String {
 }
 
 fn example(name: &str) -> &'static str {
-    let found = FAULTS.iter().find(|(known, _)| *known == name);
-    found.map_or("", |(_, example)| example)
+    let found = FAULTS.iter().find(|(known, ..)| *known == name);
+    found.map_or("", |(_, example, _)| example)
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -175,33 +175,48 @@ fn add_interval(chart: &mut Chart, x: &[f64], points: &[&PointRow]) {
 
 /// The answers as upright lines with a word above each.
 fn marks(result: &RunResult, scale: LoadScale) -> (Vec<Shape>, Vec<Annotation>) {
+    /// One line of text above another, in px.
+    const LINE: f64 = 17.0;
     let answers = &result.operating_point;
+    let cap = answers.by_clauses.as_ref();
+    let peak = answers.by_goodput.as_ref().map(|peak| &peak.row);
+    let mut pair: Vec<(&PointRow, &str, &str)> = match (cap, peak) {
+        (Some(cap), Some(peak)) if cap.point == peak.point => {
+            vec![(cap, "cap, peak", ink::CAP)]
+        }
+        _ => {
+            let cap = cap.map(|row| (row, "cap", ink::CAP));
+            let peak = peak.map(|row| (row, "peak", ink::PEAK));
+            cap.into_iter().chain(peak).collect()
+        }
+    };
+    pair.sort_by(|a, b| a.0.load().total_cmp(&b.0.load()));
+    let last = result.points.iter().filter(|p| p.mode == scale.0);
+    let last = last.map(PointRow::load).fold(0.0, f64::max);
     let (mut shapes, mut notes) = (Vec::new(), Vec::new());
-    let mut mark = |point: &PointRow, word: &str, color, anchor| {
+    let mut mark = |point: &PointRow, word: &str, color, anchor, lift| {
         let x = scale.at(point.load());
         shapes.push(upright(x, color));
         let text = format!("<b>{word}</b> {}", number(point.load()));
-        // The last of three stands a line higher: on a narrow page it reaches the others.
-        let lift = if notes.len() > 1 { 17.0 } else { 0.0 };
         notes.push(note(x, &text, color, anchor).y_shift(lift));
     };
-    let cap = answers.by_clauses.as_ref();
-    let peak = answers.by_goodput.as_ref().map(|peak| &peak.row);
-    match (cap, peak) {
-        (Some(cap), Some(peak)) if cap.point == peak.point => {
-            mark(cap, "cap, peak", ink::CAP, Anchor::Center);
-        }
-        _ => {
-            if let Some(cap) = cap {
-                mark(cap, "cap", ink::CAP, Anchor::Right);
+    let mut lift = 0.0;
+    for (place, (point, word, color)) in pair.iter().enumerate() {
+        // Two words grow away from each other; at the chart's edge the second has to stand above.
+        let anchor = match place {
+            _ if pair.len() == 1 => Anchor::Center,
+            0 => Anchor::Right,
+            _ if point.load() < last => Anchor::Left,
+            _ => {
+                lift = LINE;
+                Anchor::Right
             }
-            if let Some(peak) = peak {
-                mark(peak, "peak", ink::PEAK, Anchor::Left);
-            }
-        }
+        };
+        mark(point, word, *color, anchor, lift);
     }
     if let Some(most) = not_this(answers) {
-        mark(most, "not this", ink::LATE, Anchor::Right);
+        // A line higher: on a narrow page it reaches the others.
+        mark(most, "not this", ink::LATE, Anchor::Right, lift + LINE);
     }
     if let (Some([from, to]), Mode::Closed) = (answers.run_at, scale.0) {
         let (low, high) = (

@@ -246,3 +246,83 @@ fn requests_that_failed_say_nothing_of_which_bound_binds() {
         "{said}"
     );
 }
+
+#[test]
+fn a_window_with_other_arrivals_than_its_rate_says_so() {
+    let slo = slo();
+    let said = |count: u32| {
+        let mut books = PointBooks::new(std::slice::from_ref(&slo), Duration::from_millis(100));
+        for n in 0..count {
+            let record = request(10.0 * f64::from(n) / f64::from(count), 0.1, 0.01, 3);
+            books.post(&record.summary, &record.gaps, Phase::Measured);
+        }
+        let row = books.row(&PointFacts {
+            mode: Mode::Open,
+            concurrency: None,
+            rate_req_s: Some(40.0),
+            ..facts(0, 1, Timestamp::ZERO..Timestamp::from_millis(10_000))
+        });
+        let found = answers(std::slice::from_ref(&row), QUESTION);
+        crate::findings(&[row], &found)
+            .into_iter()
+            .find(|f| f.name == "another-rate")
+            .map(|f| f.evidence)
+    };
+    // 400 are expected, with a deviation of 20.
+    assert_eq!(said(360), None);
+    assert_eq!(said(440), None);
+    let few = said(36).expect("a tenth of the rate");
+    assert!(
+        few.starts_with("at 40 req/s the schedule had 3.6 arrivals"),
+        "{few}"
+    );
+    assert!(said(600).is_some());
+}
+
+/// A request that stood still for a second, in a point that is valid or not.
+fn stalled(valid: bool) -> PointRow {
+    let slo = slo();
+    let mut books = PointBooks::new(std::slice::from_ref(&slo), Duration::from_millis(100));
+    let log = Rc::new(Log::default());
+    let arrival = request(1.0, 0.1, 0.01, 3).summary.arrival().clone();
+    let mut open = OpenRequest::arrive(log.clone(), arrival);
+    for ms in [1100_u32, 1110, 1120, 1130, 1140, 2140] {
+        open.token_event(Timestamp::from_millis(u64::from(ms)), 0, true);
+    }
+    let end = End {
+        output_tokens: Some(TokenCount::Usage(6)),
+        ..End::of(Outcome::Ok)
+    };
+    open.end(Timestamp::from_millis(2140), end);
+    let record = log.0.take().remove(0);
+    books.post(&record.summary, &record.gaps, Phase::Measured);
+    let window = Timestamp::ZERO..Timestamp::from_millis(3000);
+    let invalid = (!valid).then(|| "the machine was busy".to_owned());
+    books.row(&PointFacts {
+        mode: Mode::Open,
+        concurrency: None,
+        rate_req_s: Some(73.44),
+        invalid: invalid.into_iter().collect(),
+        ..facts(0, 1, window)
+    })
+}
+
+#[test]
+fn what_an_invalid_point_shows_is_no_finding_about_the_server() {
+    let of = |row: PointRow| {
+        let found = answers(std::slice::from_ref(&row), QUESTION);
+        crate::findings(&[row], &found)
+    };
+    let said = of(stalled(true));
+    let stalls = said.iter().find(|f| f.name == "stalls").expect("a stall");
+    assert!(
+        stalls
+            .evidence
+            .starts_with("at 73.4 req/s the longest gap is 1000 ms"),
+        "{}",
+        stalls.evidence
+    );
+    let names: Vec<String> = of(stalled(false)).into_iter().map(|f| f.name).collect();
+    assert!(names.contains(&"invalid-points".to_owned()), "{names:?}");
+    assert!(!names.contains(&"stalls".to_owned()), "{names:?}");
+}

@@ -31,6 +31,8 @@ const BIN: Duration = Duration::from_millis(100);
 const WARM_UP: u32 = u32::MAX;
 /// Used for E2E before anything is known.
 const E2E_GUESS: Duration = Duration::from_secs(3);
+/// The same on the emulated replica.
+const E2E_GUESS_EMULATED: Duration = Duration::from_secs(1);
 
 /// All that a run needs and all that it has found.
 pub(crate) struct Run {
@@ -64,7 +66,12 @@ impl Run {
 
     /// What E2E is expected to be at its 95th percentile.
     pub(crate) fn e2e_p95(&self) -> Duration {
-        self.e2e_p95.unwrap_or(E2E_GUESS)
+        let guess = if self.lengths.emulated {
+            E2E_GUESS_EMULATED
+        } else {
+            E2E_GUESS
+        };
+        self.e2e_p95.unwrap_or(guess)
     }
 
     /// The share of requests that must meet the first SLO.

@@ -27,9 +27,10 @@ use super::{
     server, signals, workload,
 };
 use crate::{
-    emulate::Replica,
+    emulate::{Replica, list_asked_for},
     exit::{Exit, Failure},
     flags::RunFlags,
+    print,
     results::{Folder, RowWriter},
     slo,
     talk::Voice,
@@ -59,6 +60,10 @@ pub(crate) fn carry_out(
     voice: Voice,
     work: impl AsyncFnOnce(&mut Run) -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
+    if let Some(list) = list_asked_for(&flags.emulator)? {
+        print(&list)?;
+        return Ok(Exit::Yes);
+    }
     let slos = slo::load(&flags.slo, voice)?;
     let emulated = flags.server.url.is_none();
     let first = slos
@@ -348,9 +353,6 @@ impl Setting<'_> {
 
 /// Warns where an SLO and the workload disagree; with `--strict` that is an error.
 fn agree(slos: &[Slo], spec: &WorkloadSpec, flags: &RunFlags, voice: Voice) -> Result<(), Failure> {
-    if flags.workload.is_none() {
-        return Ok(());
-    }
     let differences: Vec<String> = slos
         .iter()
         .flat_map(|slo| workload::disagreements(slo, spec))
@@ -358,6 +360,13 @@ fn agree(slos: &[Slo], spec: &WorkloadSpec, flags: &RunFlags, voice: Voice) -> R
     let Some(first) = differences.first() else {
         return Ok(());
     };
+    if flags.workload.is_none() && flags.server.url.is_none() {
+        voice.say(&format!(
+            "note: the workload is {}, short for a first look, not the SLO's own; --workload names another",
+            spec.name()
+        ));
+        return Ok(());
+    }
     if flags.strict {
         return Err(
             Failure::usage(format!("SLO and workload disagree: {first}"))

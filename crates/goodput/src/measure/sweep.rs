@@ -82,17 +82,23 @@ impl Grid {
 
     /// What the sweep costs, in a sentence.
     pub(crate) fn cost(&self, run: &Run) -> String {
-        let window = run.lengths.closed(run.e2e_p95());
-        let each = window + Duration::from_secs(2) + 2 * run.e2e_p95();
-        let total = each * u32::try_from(self.points()).unwrap_or(u32::MAX);
+        let closed = self.users.len() + 2 * usize::from(self.refine);
         let open = match &self.rates {
             Rates::Off => "no open-loop points".to_owned(),
             Rates::Given(rates) => format!("{} open-loop points", rates.len()),
             Rates::Searched => format!("up to {RATES_MOST} open-loop points"),
         };
+        if let Some(requests) = run.requests {
+            return format!(
+                "cost      {closed} closed-loop points and {open}, of {requests} requests each: how long is the server's to say"
+            );
+        }
+        let e2e = run.e2e_p95();
+        let window = run.lengths.closed(e2e);
+        let each = window + Duration::from_secs(2) + 2 * e2e;
+        let total = each * u32::try_from(self.points()).unwrap_or(u32::MAX);
         format!(
-            "cost      {} closed-loop points of {} and {open}: about {}",
-            self.users.len() + 2 * usize::from(self.refine),
+            "cost      {closed} closed-loop points of {} and {open}: about {}",
             minutes(window),
             minutes(total)
         )
