@@ -12,8 +12,6 @@ use streams::{
 
 /// Below this many samples a 99th percentile is the largest value seen.
 const SAMPLES_FOR_P99: u64 = 100;
-/// Share of requests whose server-reported time may disagree with the client's before it is said.
-const IMPLAUSIBLE_TIMINGS: f64 = 0.1;
 /// Growth of throughput over one stream below which batching is said to gain nothing.
 const BATCHING_GAIN: f64 = 1.25;
 

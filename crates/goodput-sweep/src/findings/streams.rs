@@ -5,6 +5,8 @@ use goodput_ledger::PointRow;
 use super::{called, finding, percent};
 use crate::document::Finding;
 
+/// Share of requests whose server-reported time may disagree with the client's before it is said.
+const IMPLAUSIBLE_TIMINGS: f64 = 0.1;
 /// Share of answers that may end before the asked length before lengths are not what was asked.
 const EARLY_STOPS: f64 = 0.05;
 /// Difference between planned and reported cache share, in points of share, that calls for a word.
