@@ -53,26 +53,21 @@ impl<const N: usize> Bins<N> {
     }
 
     /// The whole bins inside `window`, as (bin indices, their common span in seconds).
+    ///
+    /// A window under two bins may hold no whole one. It is then all there was, a handful of
+    /// requests from the first send to the last byte: every bin it touches, over its own length.
     pub(crate) fn whole_bins(&self, window: &Range<Timestamp>) -> (Range<u64>, f64) {
+        let (from, to) = (window.start.nanos(), window.end.nanos());
+        let length = to.saturating_sub(from);
+        if length > 0 && length < 2 * self.width_ns {
+            let touched = from / self.width_ns..to.div_ceil(self.width_ns);
+            return (touched, length as f64 / 1e9);
+        }
         let first = window.start.nanos().div_ceil(self.width_ns);
         let last = window.end.nanos() / self.width_ns;
         let bins = first..last.max(first);
         let seconds = (bins.end - bins.start) as f64 * self.width_ns as f64 / 1e9;
         (bins, seconds)
-    }
-
-    /// The bins that rates of `window` are taken from, and the span to divide by: the whole bins
-    /// inside it. A window that holds none is counted by the bins it touches over its own span, or
-    /// a short run would read as one without tokens.
-    pub(crate) fn rate_bins(&self, window: &Range<Timestamp>) -> (Range<u64>, f64) {
-        let (whole, seconds) = self.whole_bins(window);
-        if !whole.is_empty() {
-            return (whole, seconds);
-        }
-        let first = window.start.nanos() / self.width_ns;
-        let last = window.end.nanos() / self.width_ns;
-        let seconds = window.end.seconds() - window.start.seconds();
-        (first..last + 1, seconds)
     }
 
     /// The sum of the given bins.

@@ -6,7 +6,7 @@ use goodput_record::{
     Arrival, FinishReason, Gaps, Outcome, Phase, RequestSummary, Timestamp, TokenCount,
     TrajectoryRecord, nanos,
 };
-use goodput_slo::{Slo, Verdict};
+use goodput_slo::{Metric, Misses, Slo, Verdict};
 use goodput_stats::Distribution;
 
 use crate::{
@@ -79,13 +79,13 @@ impl PointBooks {
     /// Tokens count by the instant at which they arrived, whatever the phase; outcomes, verdicts
     /// and latencies count for measured requests only.
     pub fn post(&mut self, summary: &RequestSummary, gaps: &Gaps, phase: Phase) -> Vec<Verdict> {
-        // What the end of the run cut off is neither met nor missed.
+        // What the end of the run cut off is neither met nor missed, unless it had already waited
+        // longer than it may: a server that never answers must not be judged by its other answers.
         let cut = summary.outcome() == Outcome::Cancelled;
-        let judge = |books: &SloBooks| {
-            if cut {
-                return Verdict::Excused;
-            }
-            books.slo.judge(summary, gaps)
+        let judge = |books: &SloBooks| match books.slo.judge(summary, gaps) {
+            Verdict::Met if cut => Verdict::Excused,
+            Verdict::Missed(misses) if cut && !books.is_final(misses) => Verdict::Excused,
+            verdict => verdict,
         };
         let verdicts: Vec<Verdict> = self.slos.iter().map(judge).collect();
         self.counted.ended += 1;
@@ -95,8 +95,10 @@ impl PointBooks {
             self.counted.measured(summary);
             self.spans.post(summary);
             self.lengths.post(summary);
-            for (books, verdict) in self.slos.iter_mut().zip(&verdicts).filter(|_| !cut) {
-                books.post(summary, *verdict);
+            for (books, verdict) in self.slos.iter_mut().zip(&verdicts) {
+                if !cut || *verdict != Verdict::Excused {
+                    books.post(summary, *verdict);
+                }
             }
         }
         self.post_step(summary, phase);
@@ -147,8 +149,11 @@ impl PointBooks {
         *measured &= phase == Phase::Measured || summary.arrival().step > 0;
         let over = record.steps_ended >= steps || summary.outcome() != Outcome::Ok;
         if over && let Some((record, true)) = self.sessions.remove(&session) {
+            let cut = summary.outcome() == Outcome::Cancelled;
             for books in &mut self.slos {
                 match books.slo.judge_trajectory(&record) {
+                    // The end of the run broke it off, within its deadline.
+                    Some(Verdict::Missed(misses)) if cut && misses.indices().next().is_none() => {}
                     Some(Verdict::Met) => books.trajectories[MET] += 1,
                     Some(Verdict::Missed(_)) => books.trajectories[MISSED] += 1,
                     Some(Verdict::Excused) => books.trajectories[EXCUSED] += 1,
@@ -187,10 +192,10 @@ impl PointBooks {
         self.spans.of(of)
     }
 
-    /// Tokens, characters, words and time in flight in the bins that rates of `window` are taken
-    /// from, and their span in seconds.
+    /// Tokens, characters, words and time in flight in the whole bins of `window`, and their span
+    /// in seconds.
     pub(crate) fn received(&self, window: &Range<Timestamp>) -> ([u64; 4], f64) {
-        let (bins, seconds) = self.bins.rate_bins(window);
+        let (bins, seconds) = self.bins.whole_bins(window);
         (self.bins.sum(bins), seconds)
     }
 }
@@ -206,6 +211,15 @@ impl SloBooks {
         }
     }
 
+    /// Whether no token to come could mend one of these misses. A mean or a median could still.
+    fn is_final(&self, misses: Misses) -> bool {
+        let could_mend =
+            |metric| matches!(metric, Metric::Tpot | Metric::TpotMedian | Metric::ItlP99);
+        misses
+            .indices()
+            .any(|index| !could_mend(self.slo.clauses()[index].metric))
+    }
+
     fn post(&mut self, summary: &RequestSummary, verdict: Verdict) {
         let bin = self.bins.at(summary.origin());
         match verdict {
@@ -214,7 +228,7 @@ impl SloBooks {
             Verdict::Missed(misses) => {
                 bin[MISSED] += 1;
                 // A request that failed did not meet any clause, or survivors alone would speak.
-                let failed = summary.outcome() != Outcome::Ok;
+                let failed = misses.by_outcome();
                 self.outcome_misses += u64::from(failed);
                 for (clause, count) in self.clause_misses.iter_mut().enumerate() {
                     *count += u64::from(failed || misses.has(clause));

@@ -214,7 +214,7 @@ impl PointBooks {
 impl SloBooks {
     fn row(&self, window: &Range<Timestamp>, wall: f64) -> SloRow {
         let [met, missed, excused, ..] = self.bins.sum(0..u64::MAX);
-        let (bins, seconds) = self.bins.rate_bins(window);
+        let (bins, seconds) = self.bins.whole_bins(window);
         let in_window = self.bins.sum(bins);
         let per_second = |column: usize| rate(in_window[column] as f64, seconds);
         let judged = met + missed;

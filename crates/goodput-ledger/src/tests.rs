@@ -56,15 +56,19 @@ impl Case {
     }
 
     fn record(&self) -> RequestRecord {
+        self.step_of(0, 0, 1)
+    }
+
+    fn step_of(&self, session: u32, step: u16, steps: u16) -> RequestRecord {
         let log = Rc::new(Log::default());
         let arrival = Arrival {
             id: 0,
             origin: Timestamp::from_millis(self.origin),
             series: SeriesId::default(),
             vantage: Vantage::Client,
-            session: 0,
-            step: 0,
-            steps: 1,
+            session,
+            step,
+            steps,
             planned_input_tokens: 100,
             planned_cached_tokens: 0,
             planned_output_tokens: 200,
@@ -181,15 +185,16 @@ fn tokens_count_by_arrival_inside_the_window() {
     near(Some(whole.throughput_tok_s), 85_900.0 / 159.0);
 }
 
+// `bench --requests 1` against a fast server: the run is shorter than a bin.
 #[test]
-fn a_window_shorter_than_a_bin_still_has_its_tokens() {
-    let at = Timestamp::from_millis;
-    let case = Case::ok(110, 5, &[4; 21]);
-    let row = row("ttft=1s", &[case], at(110)..at(199));
-    near(Some(row.throughput_tok_s), 22.0 / 0.089);
-    near(Some(row.goodput_tok_s), 22.0 / 0.089);
-    near(row.first_slo().map(|s| s.good_words_per_s), row.words_per_s);
-    near(Some(row.in_flight_mean), 1.0);
+fn a_run_shorter_than_a_bin_has_its_rates_all_the_same() {
+    for from in [0, 40, 95] {
+        let window = Timestamp::from_millis(from)..Timestamp::from_millis(from + 80);
+        let row = row("ttft=1s", &[Case::ok(from, 4, &[4; 19])], window);
+        near(Some(row.throughput_tok_s), 20.0 / 0.08);
+        near(Some(row.goodput_tok_s), 20.0 / 0.08);
+        near(Some(row.in_flight_mean), 1.0);
+    }
 }
 
 // O-ST-06 and O-ST-09: nothing that did not happen is a zero.
@@ -236,6 +241,39 @@ fn what_the_end_of_the_run_cuts_off_is_neither_met_nor_missed() {
     );
     let slo = row.first_slo().unwrap();
     assert_eq!((slo.met, slo.missed, slo.excused), (100, 0, 0));
+}
+
+#[test]
+fn what_the_end_of_the_run_cuts_off_is_missed_if_it_was_late_already() {
+    let mut cases: Vec<Case> = (0..90).map(|k| Case::ok(k * 100, 100, &[5; 9])).collect();
+    // No answer at all for two minutes.
+    cases.extend((0..10).map(|k| Case::failed(k * 100, Outcome::Cancelled, 120_000)));
+    let row = row("ttft=500ms,tpot=50ms", &cases, seconds(0, 10));
+    assert_eq!(row.slo_attainment, Some(0.9));
+    let slo = row.first_slo().unwrap();
+    assert_eq!((slo.met, slo.missed, slo.outcome_misses), (90, 10, 0));
+    let misses: Vec<u64> = slo.clauses.iter().map(|c| c.misses).collect();
+    assert_eq!(misses, [10, 0], "it is the first token that did not come");
+}
+
+#[test]
+fn a_session_that_the_end_of_the_run_breaks_off_is_not_missed_within_its_deadline() {
+    let slo = slo("trajectory=10s");
+    let mut books = PointBooks::new(std::slice::from_ref(&slo), BIN);
+    let mut post = |case: &Case, session, step| {
+        let record = case.step_of(session, step, 2);
+        books.post(&record.summary, &record.gaps, Phase::Measured);
+    };
+    // The first keeps its deadline, the second is cut within it, the third is cut past it.
+    for session in 0..3 {
+        post(&Case::ok(0, 100, &[10; 9]), session, 0);
+    }
+    post(&Case::ok(500, 100, &[10; 9]), 0, 1);
+    post(&Case::failed(500, Outcome::Cancelled, 1_000), 1, 1);
+    post(&Case::failed(500, Outcome::Cancelled, 20_000), 2, 1);
+    let row = books.row(&facts(seconds(0, 1)));
+    assert_eq!(row.slos[0].trajectories, 2);
+    assert_eq!(row.trajectory_attainment, Some(0.5));
 }
 
 // O-ST-11: the SLO names which of the two it judges, and both are shown.

@@ -30,6 +30,7 @@ mod exchange;
 mod fetch;
 mod http2;
 mod inbox;
+mod lag;
 mod plan;
 mod prompt;
 mod reach;

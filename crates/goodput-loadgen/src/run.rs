@@ -9,7 +9,7 @@ use std::{
 };
 
 use goodput_record::{
-    Arrival, GapBuffer, OpenRequest, Phase, Series, SeriesId, Timestamp, Vantage,
+    Arrival, GapBuffer, OpenRequest, Phase, Series, SeriesId, Timestamp, Vantage, nanos,
 };
 use goodput_workload::{Load, PlannedRequest, Workload};
 use tokio::{sync::Notify, task::JoinSet};
@@ -21,6 +21,7 @@ use crate::{
     descriptors::{make_room, sockets_possible},
     error::LoadError,
     exchange::{Exchange, Wire},
+    lag::watch_loop,
     plan::{PointPlan, Window},
     report::PointReport,
     slip::{Desk, Ended, Slip},
@@ -34,8 +35,6 @@ use crate::{
 const LOOKAHEAD: Duration = Duration::from_millis(25);
 /// From the end of the preparation to the first request.
 const LEAD: Duration = Duration::from_millis(2);
-/// Distance of the ticks whose lateness is the load thread's own lag.
-const TICK: Duration = Duration::from_millis(10);
 
 /// Who hears of a load point's requests, on the load thread.
 pub trait Observer {
@@ -178,27 +177,6 @@ pub async fn run_point<O: Observer + 'static>(
     Ok(report)
 }
 
-/// Records how late a regular tick is.
-async fn watch_loop(
-    mut timer: Timer,
-    clock: crate::clock::Clock,
-    lag: Rc<RefCell<goodput_stats::Distribution>>,
-) {
-    let mut due = clock.now();
-    loop {
-        due = due.after(TICK);
-        let Ok(woken) = timer.until(due).await else {
-            return;
-        };
-        let late = woken.since(due).unwrap_or_default();
-        lag.borrow_mut().record(goodput_record::nanos(late));
-        if late > TICK {
-            // Ticks that were missed altogether would all say the same.
-            due = woken;
-        }
-    }
-}
-
 impl<O: Observer + 'static> Run<O> {
     /// Writes the first requests, then starts the point's time.
     fn begin(self: &Rc<Self>) {
@@ -268,7 +246,7 @@ impl<O: Observer + 'static> Run<O> {
         let ready = self.ready.borrow().peek().map(|Reverse(r)| r.due);
         let planned = self.workload.borrow().next_due().map(|due| {
             let due = self.absolute(due).nanos();
-            Timestamp::from_nanos(due.saturating_sub(goodput_record::nanos(LOOKAHEAD)))
+            Timestamp::from_nanos(due.saturating_sub(nanos(LOOKAHEAD)))
         });
         [ready, planned]
             .into_iter()

@@ -284,7 +284,7 @@ fn stalled(valid: bool) -> PointRow {
     let slo = slo();
     let mut books = PointBooks::new(std::slice::from_ref(&slo), Duration::from_millis(100));
     let log = Rc::new(Log::default());
-    let arrival = request(1.0, 0.1, 0.01, 3).summary.arrival().clone();
+    let arrival = *request(1.0, 0.1, 0.01, 3).summary.arrival();
     let mut open = OpenRequest::arrive(log.clone(), arrival);
     for ms in [1100_u32, 1110, 1120, 1130, 1140, 2140] {
         open.token_event(Timestamp::from_millis(u64::from(ms)), 0, true);

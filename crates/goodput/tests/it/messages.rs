@@ -66,7 +66,7 @@ fn a_workload_too_long() {
     place.write("w.toml", &long);
     let ran = place.run(&["bench", "--workload", "w.toml", "--quiet"]);
     assert_snapshot!(ran.exits(2).one_error().stderr, @r"
-    error: the workload `w` has requests of up to 40004 tokens, the context of goodput/laptop is 32768
+    error: the workload `w.toml` has requests of up to 40004 tokens, the context of goodput/laptop is 32768
     hint: choose a shorter workload, or start the server with a longer context
     ");
 }
