@@ -9,9 +9,13 @@ use crate::{exit::Failure, flags::BenchFlags};
 /// The load of the one point: a rate, else users, else one user.
 pub(crate) fn load(flags: &BenchFlags) -> Result<Load, Failure> {
     if let Some(per_second) = flags.rate {
-        if !per_second.is_finite() || per_second <= 0.0 {
-            return Err(Failure::usage(format!("--rate {per_second} is not a rate"))
-                .hint("name requests a second above zero"));
+        if !(per_second > 0.0 && per_second <= goodput_config::RATE_MOST) {
+            return Err(
+                Failure::usage(format!("--rate {per_second} is not a rate")).hint(format!(
+                    "name requests a second above zero, at most {}",
+                    goodput_config::RATE_MOST
+                )),
+            );
         }
         return Ok(Load::Open { per_second });
     }
