@@ -35,7 +35,7 @@ mod typed;
 mod units;
 
 pub use decimal::Decimal;
-pub use list::{RATE_MOST, parse_concurrency, parse_rates};
+pub use list::{parse_concurrency, parse_rates};
 pub use problem::{ConfigError, Problem, Severity, TextError};
 pub use read::{Reading, parse, read};
 pub use suggest::{known_names, suggest};

@@ -262,9 +262,6 @@ fn lists_of_loads_rise_and_hold_each_once() {
     hint: say how it rises: `1..128x2` doubles, `1:128:1` takes every number
     ");
     parse_rates("0").unwrap_err();
-    parse_rates("1e300").unwrap_err();
-    let too_high = parse_rates("1000001").unwrap_err();
-    assert_eq!(too_high.message, "no machine sends at that rate");
 }
 
 #[test]

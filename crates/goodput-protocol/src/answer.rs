@@ -351,5 +351,21 @@ pub(crate) fn excerpt(bytes: &[u8]) -> String {
     } else {
         ""
     };
-    format!("`{}{dots}`", text.trim())
+    format!("`{}{dots}`", printable(text.trim()))
+}
+
+/// A server's words, without what would steer the terminal they are shown on.
+pub(crate) fn printable(text: &str) -> String {
+    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    text.replace(steers, "\u{fffd}")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_servers_words_do_not_steer_the_terminal() {
+        let body = br#"{"error":{"message":"out of \u001b[2Jmemory\u0007"}}"#;
+        assert_eq!(crate::explain(body), "out of \u{fffd}[2Jmemory\u{fffd}");
+        assert_eq!(crate::explain(b"\x1b]0;x"), "`\u{fffd}]0;x`");
+    }
 }

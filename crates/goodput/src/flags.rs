@@ -13,7 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     subcommand_required = true,
     arg_required_else_help = true,
     after_help = "Exit codes: 0 yes, 1 no (SLO missed by every load, gate failed), 2 usage or \
-                  configuration, 3 not carried out or not to be trusted, 130/143 after a signal.\n\
+                  configuration, 3 not carried out or not to be trusted, 129/130/143 after a signal.\n\
                   Data goes to stdout, talk to stderr. Nothing is sent anywhere but to --url."
 )]
 pub(crate) struct Flags {

@@ -9,7 +9,7 @@ use serde::{
 use serde_json::Value;
 
 use super::{Choice, Chunk, Finish, Text, Tool, Usage};
-use crate::timings::EngineTimings;
+use crate::{answer::printable, timings::EngineTimings};
 
 /// Reads an event's data. The error says what was wrong with it.
 pub(crate) fn parse(data: &[u8]) -> Result<Chunk<'_>, String> {
@@ -66,7 +66,7 @@ impl WireError {
 /// A message for people: strings without their quotes; of pydantic's list the first `msg`.
 fn plain(value: &Value) -> String {
     if let Some(text) = value.as_str() {
-        return text.to_owned();
+        return printable(text);
     }
     let first = value.get(0).unwrap_or(value);
     let place: Vec<String> = first
@@ -75,8 +75,8 @@ fn plain(value: &Value) -> String {
         .map(|loc| loc.iter().map(plain).collect())
         .unwrap_or_default();
     match first.get("msg").and_then(Value::as_str) {
-        Some(message) if place.is_empty() => message.to_owned(),
-        Some(message) => format!("{}: {message}", place.join(".")),
+        Some(message) if place.is_empty() => printable(message),
+        Some(message) => format!("{}: {}", place.join("."), printable(message)),
         None => value.to_string(),
     }
 }

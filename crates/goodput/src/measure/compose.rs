@@ -171,7 +171,11 @@ async fn writer(
             text: prompt.text.clone(),
         };
         let body = form.body(&[message], OutputLimit::MaxTokens(1), false);
-        if let Some(tokens) = prompt_tokens(client, body).await {
+        // Who did not answer one of these in time is not asked again.
+        let Ok(reply) = client.post(&client.target().path(), body).await else {
+            break;
+        };
+        if let Some(tokens) = prompt_tokens(&reply.body) {
             counts.push((prompt, tokens));
         }
     }
@@ -179,10 +183,9 @@ async fn writer(
         .unwrap_or_else(|_| PromptWriter::assuming(corpus))
 }
 
-/// What the server counts of a prompt.
-async fn prompt_tokens(client: &Client, body: Vec<u8>) -> Option<u32> {
-    let reply = client.post(&client.target().path(), body).await.ok()?;
-    let answer: serde_json::Value = serde_json::from_slice(&reply.body).ok()?;
+/// What the server counted of a prompt, in the body of its answer.
+fn prompt_tokens(body: &[u8]) -> Option<u32> {
+    let answer: serde_json::Value = serde_json::from_slice(body).ok()?;
     let tokens = answer.get("usage")?.get("prompt_tokens")?.as_u64()?;
     u32::try_from(tokens).ok()
 }

@@ -261,16 +261,23 @@ impl Setting<'_> {
         let count = u32::try_from(requests).ok().and_then(NonZeroU32::new);
         count.map(Some).ok_or_else(|| {
             Failure::usage(format!("--requests {requests} is not a number of requests"))
-                .hint("name at least 1")
+                .hint(format!("name one from 1 to {}", u32::MAX))
         })
     }
 
     fn lengths(&self) -> Result<Lengths, Failure> {
         let asked = self.flags.duration.as_deref();
+        let asked = asked
+            .map(|text| server::duration("--duration", text))
+            .transpose()?;
+        if asked.is_some_and(|span| span.is_zero()) {
+            return Err(
+                Failure::usage("--duration 0 leaves no window to measure in")
+                    .hint("name a time, such as 60s, or count with --requests"),
+            );
+        }
         Ok(Lengths {
-            asked: asked
-                .map(|text| server::duration("--duration", text))
-                .transpose()?,
+            asked,
             emulated: self.emulated,
         })
     }

@@ -3,15 +3,21 @@
 use std::{cell::Cell, io, rc::Rc};
 
 use goodput_loadgen::{Stop, Wish};
+use rustix::process::Signal as Raw;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::talk::Voice;
 
-/// SIGINT and SIGTERM. One value listens all along: a signal between two waits is not lost.
+/// SIGINT, SIGTERM and SIGHUP. One value listens all along: a signal between two waits is not lost.
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    /// The terminal is gone. `None` where that is to be outlived, as under `nohup`.
+    hang_up: Option<Signal>,
+    /// Caught, never waited for: a file that may not grow is then an error of the write, like a
+    /// full disk, and not the end of the process.
+    _file_too_large: Signal,
 }
 
 impl Signals {
@@ -20,6 +26,12 @@ impl Signals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            hang_up: if hang_up_is_ignored() {
+                None
+            } else {
+                Some(signal(SignalKind::hangup())?)
+            },
+            _file_too_large: signal(SignalKind::from_raw(Raw::XFSZ.as_raw()))?,
         })
     }
 
@@ -28,18 +40,36 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => 2,
             _ = self.terminate.recv() => 15,
+            () = heard(&mut self.hang_up) => 1,
         }
     }
+}
+
+async fn heard(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether SIGHUP was ignored from the start, by the mask that Linux shows.
+fn hang_up_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 == 1)
 }
 
 /// Turns signals into wishes on `stop`; the first one caught is kept.
 pub(crate) fn watch(stop: &Stop, voice: Voice) -> Rc<Cell<Option<u8>>> {
     let caught = Rc::new(Cell::new(None));
     let (stop, seen) = (stop.clone(), Rc::clone(&caught));
+    let Ok(mut signals) = Signals::listen() else {
+        return caught;
+    };
     tokio::task::spawn_local(async move {
-        let Ok(mut signals) = Signals::listen() else {
-            return;
-        };
         loop {
             let number = signals.next().await;
             if seen.get().is_none() {

@@ -55,7 +55,13 @@ impl Grid {
         };
         let rates = match flags.rate.as_deref() {
             Some("none") => Rates::Off,
-            Some(list) => Rates::Given(parse_rates(list).map_err(|e| list_failure("--rate", &e))?),
+            Some(list) => {
+                let rates = parse_rates(list).map_err(|e| list_failure("--rate", &e))?;
+                rates
+                    .iter()
+                    .try_for_each(|&rate| super::bench::check_rate(rate))?;
+                Rates::Given(rates)
+            }
             None => Rates::Searched,
         };
         if users.is_empty() && !matches!(rates, Rates::Given(_)) {
