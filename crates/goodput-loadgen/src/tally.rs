@@ -69,7 +69,12 @@ impl Tally {
         }
         match summary.outcome() {
             Outcome::Failed | Outcome::NotAStream => self.failed_in_a_row += 1,
-            Outcome::Rejected => self.refused_in_a_row += 1,
+            // An answer, though none to measure: to ask on is to hammer.
+            Outcome::Rejected
+            | Outcome::Empty
+            | Outcome::EmptyStream
+            | Outcome::InvalidChunk
+            | Outcome::ErrorEvent => self.refused_in_a_row += 1,
             _ => (self.failed_in_a_row, self.refused_in_a_row) = (0, 0),
         }
         if let Some(error) = &note.error {

@@ -313,12 +313,9 @@ fn other_rate(points: &[PointRow]) -> Option<Finding> {
         called(point),
         three_digits(point.requests as f64 / point.window_s)
     );
-    Some(Finding {
-        severe: true,
-        ..finding(
-            "another-rate",
-            evidence,
-            "what was met there was met at that rate: lengthen the window with --duration or --requests, or choose steadier arrivals",
-        )
-    })
+    Some(finding(
+        "another-rate",
+        evidence,
+        "what was met there was met at that rate: lengthen the window with --duration or --requests, or choose steadier arrivals",
+    ))
 }

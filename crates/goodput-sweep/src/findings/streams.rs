@@ -36,10 +36,21 @@ pub(super) fn bursts(points: &[PointRow]) -> Option<Finding> {
 
 pub(super) fn not_streamed(points: &[PointRow]) -> Option<Finding> {
     let n: u64 = points.iter().map(|p| p.not_streamed).sum();
-    (n > 0).then(|| {
-        finding(
+    let all: u64 = points.iter().map(|p| p.requests).sum();
+    // Whole answers keep every bound on first and later tokens, for want of them.
+    let judged_by_tokens = points.iter().filter_map(PointRow::first_slo).any(|slo| {
+        let whole = ["e2e", "trajectory"];
+        slo.clauses
+            .iter()
+            .any(|c| !whole.contains(&c.metric.as_str()))
+    });
+    (n > 0).then(|| Finding {
+        severe: 2 * n > all && judged_by_tokens,
+        ..finding(
             "not-streamed",
-            format!("{n} requests asked for a stream and got a whole answer: no TTFT, no TPOT"),
+            format!(
+                "{n} of {all} requests asked for a stream and got a whole answer: no TTFT, no TPOT, and no bound on them can be missed"
+            ),
             "switch streaming on at the server, or judge end-to-end time only",
         )
     })

@@ -7,8 +7,8 @@ use goodput_protocol::EngineKind;
 use goodput_report::{csv, html, json, terminal};
 use goodput_slo::Slo;
 use goodput_sweep::{
-    ClauseFacts, HoldsFor, RunResult, SCHEMA_VERSION, ServerFacts, SloFacts, WorkloadFacts,
-    answers, findings,
+    ClauseFacts, Finding, HoldsFor, RunResult, SCHEMA_VERSION, ServerFacts, SloFacts,
+    WorkloadFacts, answers, findings,
 };
 
 use super::run::Run;
@@ -101,6 +101,7 @@ pub(crate) fn finish(
         rows,
         client,
         scrape,
+        given_up,
         ..
     } = run;
     let duration_s = client.clock().now().seconds();
@@ -110,7 +111,7 @@ pub(crate) fn finish(
         (Err(failure), ..) => Some(failure.message.clone()),
         (_, Some(trouble), _) => Some(trouble.clone()),
         (_, _, Some(number)) => Some(format!("stopped by signal {number}")),
-        _ => None,
+        _ => given_up,
     };
     let operating_point = answers(&points, question);
     let result = RunResult {
@@ -179,10 +180,12 @@ pub(crate) fn show(
 }
 
 /// What the points say: yes if some load meets the SLO, no if none does, not to be trusted if
-/// nothing could be measured or a point that would decide is not valid.
+/// nothing could be measured, a point that would decide is not valid, or a finding takes trust away.
 pub(crate) fn verdict(result: &RunResult) -> Exit {
     let usable = result.points.iter().filter(|p| p.valid).count();
-    if usable == 0 || decided_by_invalid(result) {
+    // Invalid points have a rule of their own: they matter where they would decide.
+    let doubted = |f: &Finding| f.severe && f.name != "invalid-points";
+    if usable == 0 || decided_by_invalid(result) || result.findings.iter().any(doubted) {
         return Exit::Untrusted;
     }
     let found = &result.operating_point;

@@ -9,7 +9,7 @@ use std::{
 
 use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow};
 use goodput_loadgen::{
-    Client, Compose, PointPlan, PointReport, Settle, Stop, Window, Wish, run_point,
+    Client, Compose, Invalid, PointPlan, PointReport, Settle, Stop, Window, Wish, run_point,
 };
 use goodput_record::Timestamp;
 use goodput_slo::Slo;
@@ -53,6 +53,8 @@ pub(crate) struct Run {
     pub(crate) scrape: Option<Scrape>,
     pub(crate) live: LiveTable,
     pub(crate) points: Vec<PointRow>,
+    /// Why a point was given up: the server went away, or could not keep up by far.
+    pub(crate) given_up: Option<String>,
     pub(crate) charts: Vec<PointChart>,
     /// E2E p95 of the last point that had one.
     pub(crate) e2e_p95: Option<Duration>,
@@ -138,6 +140,13 @@ impl Run {
             requests: bars,
             timeline: charted.timeline,
         });
+        let failing = report
+            .invalid
+            .iter()
+            .find(|why| matches!(why, Invalid::Failing { .. }));
+        if let Some(why) = failing {
+            self.given_up = Some(format!("at {}: {why}", load_words(load)));
+        }
         self.live.row(&row, self.objective());
         self.points.push(row);
         self.points

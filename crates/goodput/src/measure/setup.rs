@@ -182,6 +182,7 @@ impl Setting<'_> {
             scrape,
             live: LiveTable::new(self.voice, &paper.holds_for.workload.arrivals),
             points: Vec::new(),
+            given_up: None,
             charts: Vec::new(),
             e2e_p95: None,
             slos: self.slos.clone(),
