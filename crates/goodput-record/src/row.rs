@@ -135,7 +135,7 @@ pub struct RequestRow {
     /// Why the server stopped.
     pub finish_reason: Option<FinishReason>,
     /// Why the request failed, in a sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub error: Option<String>,
     /// Input tokens by the server's count.
     pub input_tokens: Option<u32>,

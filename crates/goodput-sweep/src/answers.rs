@@ -102,6 +102,14 @@ fn last_that_holds<'a>(curve: &[&'a PointRow]) -> Option<&'a PointRow> {
         .copied()
 }
 
+/// Whether at least nine tenths of the arrivals that a rate stands for lay in the window. A trace or a
+/// burst may bring fewer: that point is not proof of its rate. Small windows vary by chance.
+fn arrived_as_named(point: &PointRow) -> bool {
+    let expected = point.rate_req_s.unwrap_or_default() * point.window_s;
+    let missing = expected - point.requests as f64;
+    missing <= (0.1 * expected).max(4.0 * expected.sqrt())
+}
+
 /// The highest open-loop rate that keeps the objective with its interval's lower end, below the
 /// first rate that surely breaks it.
 fn highest_that_keeps(open: &[&PointRow], question: Question) -> Option<ByObjective> {
@@ -114,7 +122,9 @@ fn highest_that_keeps(open: &[&PointRow], question: Question) -> Option<ByObject
             .is_some_and(|i| i.high < question.objective)
     };
     let upto = open.iter().position(breaks).unwrap_or(open.len());
-    let row = open[..upto].iter().rfind(|p| keeps(p))?;
+    let row = open[..upto]
+        .iter()
+        .rfind(|p| keeps(p) && arrived_as_named(p))?;
     let gaps = f64::from(question.e2e_at_tokens.saturating_sub(1));
     let e2e = |ttft: Option<f64>, tpot: Option<f64>| Some(ttft? + tpot? * gaps);
     Some(ByObjective {

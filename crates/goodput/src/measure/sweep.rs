@@ -168,12 +168,16 @@ async fn search_rate(run: &mut Run) -> Result<(), Failure> {
     };
     let objective = run.objective();
     let mut tried: Vec<(f64, bool)> = Vec::new();
-    while tried.len() < RATES_MOST {
-        let left = RATES_MOST - tried.len() - 1;
-        let kept = keeps(run.point(Load::Open { per_second }, left).await?, objective);
+    for points in 1..=RATES_MOST {
+        let row = run
+            .point(Load::Open { per_second }, RATES_MOST - points)
+            .await?;
+        let kept = row.valid.then(|| keeps(row, objective));
         if run.stopped() {
             return Ok(());
         }
+        // A point that is not valid says nothing of the rate: it is tried again.
+        let Some(kept) = kept else { continue };
         tried.push((per_second, kept));
         match next_rate(&tried, STEP_DOWN, RESOLUTION) {
             Some(next) => per_second = next,
@@ -198,5 +202,5 @@ fn first_rate(found: &OperatingPoint) -> Option<f64> {
 
 /// Whether a point surely keeps the objective.
 fn keeps(row: &PointRow, objective: f64) -> bool {
-    row.valid && row.attainment_interval.is_some_and(|i| i.low >= objective)
+    row.attainment_interval.is_some_and(|i| i.low >= objective)
 }
