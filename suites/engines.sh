@@ -38,11 +38,13 @@ assert all(r["output_tokens_source"] == "usage" for r in measured)
 assert all(r["output_tokens"] == r["planned_output_tokens"] for r in measured), "ignore_eos was not kept"
 assert all(r["ttft_ms"] > 0 and r["e2e_ms"] >= r["ttft_ms"] for r in measured)
 off = [abs(r["input_tokens"] - r["planned_input_tokens"]) for r in measured]
-through = [p["throughput_tok_s"] for p in points]
 names = {f["name"] for f in result["findings"]}
-gain = max(through) / through[0]
-said = "batching-gains-nothing" in names
-assert said == (gain < 1.25), (gain, names)
+# A point that a busy machine made invalid decides nothing, here as in the program.
+usable = [p for p in points if p["valid"]]
+through = [p["throughput_tok_s"] for p in usable] or [0]
+gain = max(through) / max(through[0], 1e-9)
+if len(usable) >= 3 and usable[0]["concurrency"] == 1:
+    assert ("batching-gains-nothing" in names) == (gain < 1.25), (gain, names)
 print(f"ok   {name}: {len(measured)} requests, {through[0]:.0f} tok/s alone, at most {gain:.2f} times that, "
       f"prompts off by at most {max(off)} tokens, template included; findings {sorted(names)}")
 P

@@ -18,7 +18,7 @@ const BATCHING_GAIN: f64 = 1.25;
 /// Every finding that the points of a run carry.
 #[must_use]
 pub fn findings(points: &[PointRow], answers: &OperatingPoint) -> Vec<Finding> {
-    // What an invalid point shows may be this machine's doing: it is told, and decides nothing.
+    // Latencies of an invalid point may be this machine's doing; lengths and counts are the server's.
     let used: Vec<PointRow> = points.iter().filter(|p| p.valid).cloned().collect();
     let closed = closed_by_load(&used);
     let rules: [Option<Finding>; 18] = [
@@ -33,10 +33,10 @@ pub fn findings(points: &[PointRow], answers: &OperatingPoint) -> Vec<Finding> {
         other_rate(&used),
         bursts(points),
         not_streamed(points),
-        early_stops(&used),
+        early_stops(points),
         lower_bounds(points),
         several_tokens_per_event(points),
-        cache_mismatch(&used),
+        cache_mismatch(points),
         stalls(&used),
         server_timing(points),
         cut_off(points),
