@@ -12,7 +12,7 @@ import sys, pandas, polars, duckdb
 rows = f"{sys.argv[1]}/requests.jsonl"; points = f"{sys.argv[1]}/points.csv"
 a = pandas.read_json(rows, lines=True)
 b = polars.read_ndjson(rows)
-c = duckdb.sql(f"select count(*), count(ttft_ms) from read_json_auto('{rows}')").fetchone()
+c = duckdb.sql(f"select count(*), count(ttft_ms) from read_json_auto('{rows}')").fetchall()[0]
 assert len(a) == len(b) == c[0] >= 40, (len(a), len(b), c)
 assert a.ttft_ms.notna().sum() == b["ttft_ms"].count() == c[1]
 assert len(pandas.read_csv(points)) == 1
