@@ -8,6 +8,7 @@ mod findings;
 mod head;
 mod live;
 mod points;
+mod tiers;
 
 use goodput_sweep::RunResult;
 
@@ -23,6 +24,8 @@ pub use points::{
     Scale, closed_heading, closed_row, closed_table, open_heading, open_row, open_table,
 };
 
+pub use tiers::tiers;
+
 use crate::style::Style;
 
 /// A whole run: head, tables, answer, findings and where the files are.
@@ -32,6 +35,7 @@ pub fn run(result: &RunResult, folder: Option<&str>, exit: u8, style: Style) -> 
     parts.push(closed_table(result, style));
     parts.push(open_table(result, style));
     parts.push(answer(result, style));
+    parts.push(tiers(result, style));
     parts.push(findings(result, style) + &footer(result, folder, exit, style));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")

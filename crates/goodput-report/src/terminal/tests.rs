@@ -193,3 +193,22 @@ fn one_point_is_told_by_itself() {
         closed_table(&result, Style::plain()) + &answer(&result, Style::plain())
     );
 }
+
+#[test]
+fn every_further_slo_is_shown_point_by_point() {
+    let mut result = crate::sample::sample();
+    assert_eq!(tiers(&result, Style::plain()), "", "one SLO has no tiers");
+    let mut voice = result.holds_for.slos[0].clone();
+    voice.name = "voice".to_owned();
+    result.holds_for.slos.push(voice);
+    for point in &mut result.points {
+        let mut said = point.slos[0].clone();
+        said.attainment = Some(0.5);
+        point.slos.push(said);
+    }
+    let text = tiers(&result, Style::plain());
+    assert!(text.starts_with("TIER voice: "), "{text}");
+    let valid = result.points.iter().filter(|p| p.valid).count();
+    assert_eq!(text.matches("50.0% in SLO").count(), valid);
+    assert_eq!(text.matches("misses").count(), valid);
+}
