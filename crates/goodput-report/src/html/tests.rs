@@ -4,11 +4,8 @@ use crate::sample::sample;
 /// The page without the chart library, which is large and not ours.
 fn own_part(page: &str) -> (String, String) {
     let figures = page.find("<script type=\"application/json\"").unwrap();
-    let library = figures + page[figures..].find("</script>").unwrap();
-    (
-        page[..figures].to_owned(),
-        page[figures..library].to_owned(),
-    )
+    let script = figures + page[figures..].find("</script>").unwrap();
+    (page[..figures].to_owned(), page[figures..script].to_owned())
 }
 
 #[test]
