@@ -330,7 +330,7 @@ impl<O: Observer + 'static> Run<O> {
             return;
         };
         let desk: Rc<dyn Desk> = Rc::clone(self) as Rc<dyn Desk>;
-        let slip = Slip::new(desk, phase);
+        let slip = Slip::new(desk, phase, ready.due);
         let arrival = Arrival {
             id: ready.id,
             origin: ready.due,
@@ -345,7 +345,10 @@ impl<O: Observer + 'static> Run<O> {
         };
         self.observer.arrived(&arrival, self.label(phase));
         self.tally.borrow_mut().arrived(phase);
-        let open = OpenRequest::arrive(Rc::clone(&slip), arrival);
+        let mut open = OpenRequest::arrive(Rc::clone(&slip), arrival);
+        if self.users.is_some() {
+            open.begins_when_sent();
+        }
         let last = planned.step + 1 >= planned.steps;
         let replied = !last && self.compose.wants_replies();
         let target = self.client.target();

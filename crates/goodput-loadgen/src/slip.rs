@@ -23,6 +23,8 @@ pub struct Ended {
 pub(crate) struct Note {
     pub(crate) text: Option<String>,
     pub(crate) error: Option<String>,
+    /// When it was due.
+    pub(crate) due: Timestamp,
     /// When the load thread turned to it; later than due by the thread's own lag.
     pub(crate) begun: Option<Timestamp>,
     /// How long the server says it decoded.
@@ -57,11 +59,16 @@ impl std::fmt::Debug for Slip {
 }
 
 impl Slip {
-    pub(crate) fn new(desk: Rc<dyn Desk>, phase: Phase) -> Rc<Self> {
+    /// The slip of a request that was due at `due`.
+    pub(crate) fn new(desk: Rc<dyn Desk>, phase: Phase, due: Timestamp) -> Rc<Self> {
+        let note = Note {
+            due,
+            ..Note::default()
+        };
         Rc::new(Self {
             desk,
             phase,
-            note: RefCell::default(),
+            note: RefCell::new(note),
         })
     }
 

@@ -63,7 +63,7 @@ impl Tally {
             self.sent += u64::from(summary.sent().is_some());
             self.cut += u32::from(self.cutting);
             let begun = note.begun.unwrap_or_else(|| summary.ended());
-            let lag = begun.since(summary.origin()).unwrap_or_default();
+            let lag = begun.since(note.due).unwrap_or_default();
             self.send_lag.record(nanos(lag));
             self.compare_decode(summary, note.server_decode);
         }

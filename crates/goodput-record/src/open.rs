@@ -31,6 +31,7 @@ pub struct OpenRequest<S: Sink> {
     arrival: Arrival,
     track: Track,
     over: bool,
+    begins_when_sent: bool,
 }
 
 impl<S: Sink> OpenRequest<S> {
@@ -46,7 +47,15 @@ impl<S: Sink> OpenRequest<S> {
             arrival,
             track,
             over: false,
+            begins_when_sent: false,
         }
+    }
+
+    /// For a request that nothing was scheduled for, of a user who asks again when the last answer
+    /// is there: its latencies run from the send, not from the instant at which the client came
+    /// round to it.
+    pub const fn begins_when_sent(&mut self) {
+        self.begins_when_sent = true;
     }
 
     /// The arrival.
@@ -56,6 +65,10 @@ impl<S: Sink> OpenRequest<S> {
 
     /// Its first byte was handed to the kernel at `at`; once more for every attempt.
     pub fn sent(&mut self, at: Timestamp) {
+        if self.begins_when_sent && self.track.sent.is_none() {
+            self.track.due = Some(self.arrival.origin);
+            self.arrival.origin = at.max(self.arrival.origin);
+        }
         self.track.sent.get_or_insert(at);
         self.track.attempts = self.track.attempts.saturating_add(1);
     }

@@ -88,6 +88,8 @@ impl End {
 /// The instants and gaps of a request, as they come in.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Track {
+    /// When the client was to send it, where that is not its origin.
+    pub(crate) due: Option<Timestamp>,
     pub(crate) sent: Option<Timestamp>,
     pub(crate) connect: Option<Duration>,
     pub(crate) dispatched: Option<Timestamp>,
@@ -134,6 +136,7 @@ impl Track {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestSummary {
     pub(crate) arrival: Arrival,
+    pub(crate) due: Timestamp,
     pub(crate) sent: Option<Timestamp>,
     pub(crate) connect: Option<Duration>,
     pub(crate) dispatched: Option<Timestamp>,
@@ -164,6 +167,7 @@ impl RequestSummary {
     pub(crate) fn close(arrival: Arrival, track: &Track, ended: Timestamp, end: End) -> Self {
         let mut summary = Self {
             arrival,
+            due: track.due.unwrap_or(arrival.origin),
             sent: track.sent,
             connect: track.connect,
             dispatched: track.dispatched,
@@ -197,20 +201,27 @@ impl RequestSummary {
     pub const fn id(&self) -> u64 {
         self.arrival.id
     }
-    /// When it was due: every latency starts here.
+    /// Where every latency starts: the scheduled instant in an open loop, the send in a closed one.
     #[must_use]
     pub const fn origin(&self) -> Timestamp {
         self.arrival.origin
+    }
+    /// When the client was to send it: the origin in an open loop, the end of the user's last answer
+    /// in a closed one. Which part of a load point it belongs to goes by this.
+    #[must_use]
+    pub const fn due(&self) -> Timestamp {
+        self.due
     }
     /// When its first byte was handed to the kernel. `None`: it was never sent.
     #[must_use]
     pub const fn sent(&self) -> Option<Timestamp> {
         self.sent
     }
-    /// How late the send was against the origin. `None`: never sent.
+    /// How late the send was: against the schedule in an open loop, against the end of the user's
+    /// last answer in a closed one. `None`: never sent.
     #[must_use]
     pub fn send_lag(&self) -> Option<Duration> {
-        self.sent?.since(self.arrival.origin)
+        self.sent?.since(self.due)
     }
     /// Set-up of the connection (name, TCP, TLS) made for this request. `None`: one was reused.
     #[must_use]

@@ -94,6 +94,10 @@ pub struct RequestRow {
     pub steps: u16,
     /// When it was due (open loop) or issued (closed loop).
     pub origin_ns: u64,
+    /// When the client was to send it, where that is not its origin: in a closed loop, whose
+    /// latencies run from the send.
+    #[serde(default)]
+    pub due_ns: Option<u64>,
     /// When its first byte was handed to the kernel.
     pub sent_ns: Option<u64>,
     /// Set-up of the connection made for it; null if one was reused.
@@ -201,6 +205,7 @@ impl RequestRow {
             step: arrival.step,
             steps: arrival.steps,
             origin_ns: arrival.origin.nanos(),
+            due_ns: (summary.due != arrival.origin).then(|| summary.due.nanos()),
             sent_ns: at(summary.sent()),
             connect_ms: ms(summary.connect()),
             dispatched_ns: at(summary.dispatched()),
@@ -292,6 +297,7 @@ impl RequestRow {
         };
         let summary = RequestSummary {
             arrival,
+            due: at(self.due_ns).unwrap_or(arrival.origin),
             sent: at(self.sent_ns),
             connect: span(self.connect_ms),
             dispatched: at(self.dispatched_ns),

@@ -206,3 +206,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn latencies_of_a_closed_loop_run_from_the_send_and_its_lag_is_kept() {
+    let at = Timestamp::from_millis;
+    let filed = |closed: bool| {
+        let log = Rc::new(Log::default());
+        let mut open = OpenRequest::arrive(Rc::clone(&log), arrival(at(100)));
+        if closed {
+            open.begins_when_sent();
+        }
+        open.sent(at(130));
+        // A second attempt moves nothing.
+        open.sent(at(140));
+        open.token_event(at(230), 1, true);
+        open.end(at(230), End::of(Outcome::Ok));
+        log.0.take().1.remove(0).summary
+    };
+    let (open, closed) = (filed(false), filed(true));
+    assert_eq!(open.ttft(), Some(ms(130)));
+    assert_eq!(closed.ttft(), Some(ms(100)));
+    for summary in [open, closed] {
+        assert_eq!(summary.send_lag(), Some(ms(30)));
+    }
+}

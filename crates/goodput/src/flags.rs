@@ -127,6 +127,10 @@ pub(crate) struct RunFlags {
     /// --requests N exactly N requests are sent and all are measured
     #[arg(long, value_name = "N|DURATION")]
     pub(crate) warmup: Option<String>,
+    /// Spread the first requests of a closed loop's users over this time; 0s starts all at once
+    /// [default: 10 ms a user, at most 5s]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) ramp: Option<String>,
     /// Seed of schedule, lengths and prompts [default: fresh, and printed]
     #[arg(long)]
     pub(crate) seed: Option<u64>,

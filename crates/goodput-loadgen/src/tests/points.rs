@@ -95,7 +95,7 @@ fn the_first_wave_is_marked_and_load_held_while_draining() {
         assert_eq!(heard.summaries(Phase::FirstWave).len(), 4);
         let measured = heard.summaries(Phase::Measured);
         assert!(!measured.is_empty());
-        let inside = |s: &RequestSummary| report.window.contains(&s.origin());
+        let inside = |s: &RequestSummary| report.window.contains(&s.due());
         assert!(measured.iter().all(inside));
         assert!(heard.summaries(Phase::Drain).iter().all(|s| !inside(s)));
         assert!(measured.iter().all(|s| s.outcome() == Outcome::Ok));
@@ -114,7 +114,7 @@ fn the_first_wave_is_marked_and_load_held_while_draining() {
             .map(RequestSummary::ended)
             .filter(|end| *end > drained)
         {
-            let open = |s: &&RequestSummary| s.origin() < end && s.ended() >= end;
+            let open = |s: &&RequestSummary| s.due() <= end && s.ended() >= end;
             let held = heard
                 .ended
                 .borrow()

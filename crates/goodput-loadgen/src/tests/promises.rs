@@ -54,7 +54,11 @@ fn dropped(how: impl FnOnce(Exchange) + 'static) -> (Outcome, String) {
     run(async {
         let desk = Rc::new(Filed::default());
         let client = Client::new(target("127.0.0.1:9".parse().unwrap()), Clock::start(), "t");
-        let slip = Slip::new(Rc::clone(&desk) as Rc<dyn Desk>, Phase::Measured);
+        let slip = Slip::new(
+            Rc::clone(&desk) as Rc<dyn Desk>,
+            Phase::Measured,
+            Timestamp::ZERO,
+        );
         let open = OpenRequest::arrive(Rc::clone(&slip), arrival(Timestamp::ZERO));
         let exchange = Exchange::new(client.await.unwrap(), slip, open, false);
         let _ = tokio::task::spawn_local(async move { how(exchange) }).await;
@@ -84,7 +88,11 @@ fn latency_runs_from_the_schedule_and_the_lag_stands_beside_it() {
     let desk = Rc::new(Filed::default());
     let mut free_ms = 0;
     for due_ms in (0..100).map(|i| i * 100) {
-        let slip = Slip::new(Rc::clone(&desk) as Rc<dyn Desk>, Phase::Measured);
+        let slip = Slip::new(
+            Rc::clone(&desk) as Rc<dyn Desk>,
+            Phase::Measured,
+            Timestamp::ZERO,
+        );
         let mut open = OpenRequest::arrive(slip, arrival(Timestamp::from_millis(due_ms)));
         let sent = free_ms.max(due_ms);
         free_ms = sent + if due_ms == 2_000 { 1_010 } else { 10 };
@@ -122,7 +130,11 @@ fn in_a_run_of_reads_parsing_waits() {
     let inbox = Inbox::default();
     let answers: Vec<_> = (0..5)
         .map(|_| {
-            let slip = Slip::new(Rc::clone(&desk) as Rc<dyn Desk>, Phase::Measured);
+            let slip = Slip::new(
+                Rc::clone(&desk) as Rc<dyn Desk>,
+                Phase::Measured,
+                Timestamp::ZERO,
+            );
             let open = OpenRequest::arrive(slip, arrival(Timestamp::ZERO));
             let answering = Answering::new(crate::HttpVersion::Http1, open, false);
             Rc::new(RefCell::new(answering))

@@ -45,6 +45,8 @@ pub(crate) struct Run {
     pub(crate) seed: u64,
     pub(crate) gpus: Option<u32>,
     pub(crate) requests: Option<std::num::NonZeroU32>,
+    /// Over how long the users of a closed loop start, where told.
+    pub(crate) ramp: Option<Duration>,
     /// Whether warm-up was switched off.
     pub(crate) cold: bool,
     pub(crate) lengths: Lengths,
@@ -195,7 +197,10 @@ impl Run {
             names,
             Arc::clone(&counts),
         ));
-        let workload = Workload::new(&self.spec, plan.load, seed, Shard::WHOLE);
+        let workload = match self.ramp {
+            None => Workload::new(&self.spec, plan.load, seed, Shard::WHOLE),
+            Some(ramp) => Workload::with_ramp(&self.spec, plan.load, seed, Shard::WHOLE, ramp),
+        };
         let doing = Doing {
             title,
             point: self.points.len() + 1,

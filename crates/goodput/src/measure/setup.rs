@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
     rc::Rc,
     sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use goodput_config::{Amount, parse_amount};
@@ -112,6 +112,7 @@ impl Setting<'_> {
     fn check(&self) -> Result<(), Failure> {
         self.count()?;
         self.lengths()?;
+        self.ramp()?;
         self.warm_up(NonZeroU32::MIN)?;
         if let Some(folder) = self.flags.out.as_deref().filter(|_| !self.task.dry_run) {
             Folder::is_free(folder)?;
@@ -172,6 +173,7 @@ impl Setting<'_> {
             seed: self.seed,
             gpus: self.flags.gpus,
             requests: self.count()?,
+            ramp: self.ramp()?,
             cold: self.is_cold()?,
             lengths: self.lengths()?,
             question: Question {
@@ -281,6 +283,13 @@ impl Setting<'_> {
             asked,
             emulated: self.emulated,
         })
+    }
+
+    fn ramp(&self) -> Result<Option<Duration>, Failure> {
+        let asked = self.flags.ramp.as_deref();
+        asked
+            .map(|text| server::duration("--ramp", text))
+            .transpose()
     }
 
     fn warm_up(&self, users: NonZeroU32) -> Result<WarmUp, Failure> {
