@@ -16,8 +16,9 @@ pub(crate) fn report(flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure>
     let folder = Folder::open(&flags.folder);
     let page = goodput_report::html::report(&result);
     match &flags.html {
-        None => folder.write("report.html", &page)?,
-        Some(path) => fs::write(path, page)
+        None => folder.write_page(&page)?,
+        Some(path) => fs::File::create(path)
+            .and_then(|mut file| page.write(&mut file))
             .map_err(|e| Failure::untrusted(format!("cannot write {}: {e}", path.display())))?,
     }
     let exit = verdict(&result);

@@ -14,6 +14,7 @@ use goodput_sweep::RunResult;
 
 use crate::chart::{self, Measure, Spread};
 
+pub use page::Html;
 use page::Page;
 
 /// The whole page: answers first, then the evidence, then what was tested and what words mean.
@@ -21,7 +22,7 @@ use page::Page;
 /// Self-contained: style, script and figures are inside, nothing is fetched. Follows the reader's
 /// light or dark setting; prints.
 #[must_use]
-pub fn report(result: &RunResult) -> String {
+pub fn report(result: &RunResult) -> Html {
     let mut page = Page::new(result);
     page.add(&headline::headline(result));
     page.add(&cards::cards(result));

@@ -1,15 +1,39 @@
 //! The shell of the page: head, style, sections, figures, script.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
 
+use flate2::read::GzDecoder;
 use goodput_sweep::RunResult;
-use plotly::Plot;
 
 use super::text::{escape, paragraph};
 use crate::chart::Chart;
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
+/// The chart library as a script element, packed.
+const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/charts.html.gz"));
+
+/// A finished page. The chart library, which is most of it, is unpacked as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Html {
+    before: String,
+    after: String,
+}
+
+impl Html {
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// What `out` fails with.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(self.before.as_bytes())?;
+        io::copy(&mut GzDecoder::new(LIBRARY), out)?;
+        out.write_all(self.after.as_bytes())
+    }
+}
 
 /// The server in a word or two.
 fn server(result: &RunResult) -> String {
@@ -105,7 +129,7 @@ impl Page {
         frame(&format!("data-each=\"{prefix}\""), caption)
     }
 
-    pub(super) fn finish(self) -> String {
+    pub(super) fn finish(self) -> Html {
         // Inside a script element only `</` could end it early.
         let figures = crate::json::line(&self.figures).replace("</", "<\\/");
         let links: Vec<String> = self
@@ -113,21 +137,21 @@ impl Page {
             .iter()
             .map(|(id, heading)| format!("<a href=\"#s-{id}\">{}</a>", escape(heading)))
             .collect();
-        format!(
+        let before = format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
              <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
              <header>{header}</header>\n<main>\n{body}</main>\n<nav>{links}</nav>\n\
              <noscript><p class=\"lead\">The charts need JavaScript; the tables and texts do not.</p></noscript>\n\
-             <script type=\"application/json\" id=\"figures\">{figures}</script>\n\
-             {library}\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+             <script type=\"application/json\" id=\"figures\">{figures}</script>\n",
             title = self.title,
             header = self.header,
             body = self.body,
             links = links.concat(),
-            library = chart_library(),
-        )
+        );
+        let after = format!("\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
+        Html { before, after }
     }
 }
 
@@ -136,12 +160,4 @@ fn frame(attributes: &str, caption: &str) -> String {
     format!(
         "<figure><figcaption>{caption}</figcaption><div class=\"plot\" role=\"img\" aria-label=\"{caption}\" {attributes}></div></figure>\n"
     )
-}
-
-/// The chart library as a script element. Its companion for formulas is left out: no chart has any.
-fn chart_library() -> String {
-    let both = Plot::offline_js_sources();
-    let end = "</script>";
-    both.find(end)
-        .map_or(both.clone(), |at| both[..at + end.len()].to_owned())
 }

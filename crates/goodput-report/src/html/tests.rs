@@ -1,5 +1,13 @@
-use super::*;
+use super::report as page_of;
 use crate::sample::sample;
+use goodput_sweep::RunResult;
+
+/// The page as it is written.
+fn report(result: &RunResult) -> String {
+    let mut page = Vec::new();
+    page_of(result).write(&mut page).unwrap();
+    String::from_utf8(page).unwrap()
+}
 
 /// The page without the chart library, which is large and not ours.
 fn own_part(page: &str) -> (String, String) {
@@ -27,6 +35,7 @@ fn the_page_is_whole_and_fetches_nothing() {
     }
     assert!(html.contains("Sell 4.6 requests a second per replica."));
     assert!(page.trim_end().ends_with("</html>"));
+    assert!(page.contains("plotly.js v"), "the chart library is inside");
     for id in [
         "curve",
         "by-rate",

@@ -153,7 +153,7 @@ pub(crate) fn finish(
 fn write_files(result: &RunResult, folder: &Folder) -> Result<(), Failure> {
     folder.write("result.json", &json::document(result))?;
     folder.write("points.csv", &csv::points(&result.points))?;
-    folder.write("report.html", &html::report(result))
+    folder.write_page(&html::report(result))
 }
 
 /// Prints a result the way stdout was asked to carry it.

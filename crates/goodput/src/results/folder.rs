@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use goodput_report::html::Html;
 use goodput_sweep::{RunResult, SCHEMA_VERSION};
 
 use crate::exit::Failure;
@@ -60,14 +61,25 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// Writes a file whole or not at all: beside it first, then in its place.
+    /// Writes a text file.
     pub(crate) fn write(&self, name: &str, content: &str) -> Result<(), Failure> {
+        self.write_whole(name, |file| file.write_all(content.as_bytes()))
+    }
+
+    /// Writes `report.html`.
+    pub(crate) fn write_page(&self, page: &Html) -> Result<(), Failure> {
+        self.write_whole("report.html", |file| page.write(file))
+    }
+
+    /// Writes a file whole or not at all: beside it first, then in its place.
+    fn write_whole(
+        &self,
+        name: &str,
+        content: impl FnOnce(&mut fs::File) -> io::Result<()>,
+    ) -> Result<(), Failure> {
         let (target, beside) = (self.file(name), self.file(&format!(".{name}.part")));
         let written = fs::File::create(&beside)
-            .and_then(|mut file| {
-                file.write_all(content.as_bytes())
-                    .and_then(|()| file.sync_all())
-            })
+            .and_then(|mut file| content(&mut file).and_then(|()| file.sync_all()))
             .and_then(|()| fs::rename(&beside, &target));
         written.map_err(|e| {
             let _ = fs::remove_file(&beside);
