@@ -162,9 +162,7 @@ impl Setting<'_> {
         } else {
             None
         };
-        self.voice.say(
-            goodput_report::terminal::head(&paper.holds_for, self.voice.style_err()).trim_end(),
-        );
+        self.announce(&paper);
         let objective = self.slos[0].objective().share;
         let mut run = Run {
             compose: Rc::new(composer),
@@ -198,6 +196,12 @@ impl Setting<'_> {
             return went.map(|()| Exit::Yes);
         }
         document::finish(run, paper, &folder, went, self.flags.format, self.voice)
+    }
+
+    /// Says what is about to be measured.
+    fn announce(&self, paper: &Paper) {
+        let head = goodput_report::terminal::head(&paper.holds_for, self.voice.style_err());
+        self.voice.say(head.trim_end());
     }
 
     async fn measure(
