@@ -1,12 +1,11 @@
 //! `goodput report`: a result folder rendered again.
 
-use std::fs;
+use goodput_results::{Folder, read_result, write_whole};
 
 use crate::{
     exit::{Exit, Failure},
     flags::ReportFlags,
     measure::{show, verdict},
-    results::{Folder, read_result},
     talk::Voice,
 };
 
@@ -17,8 +16,7 @@ pub(crate) fn report(flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure>
     let page = goodput_report::html::report(&result);
     match &flags.html {
         None => folder.write("report.html", &page)?,
-        Some(path) => fs::write(path, page)
-            .map_err(|e| Failure::untrusted(format!("cannot write {}: {e}", path.display())))?,
+        Some(path) => write_whole(path, &page)?,
     }
     let exit = verdict(&result);
     show(&result, &folder, exit, flags.format, voice)?;

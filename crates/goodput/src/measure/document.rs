@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use goodput_loadgen as loadgen;
 use goodput_protocol::EngineKind;
 use goodput_report::{csv, html, json, terminal};
+use goodput_results::{Folder, RowWriter};
 use goodput_slo::Slo;
 use goodput_sweep::{
     ClauseFacts, Finding, HoldsFor, RunResult, SCHEMA_VERSION, ServerFacts, SloFacts,
@@ -16,7 +17,6 @@ use crate::{
     exit::{Exit, Failure},
     flags::Format,
     print,
-    results::{Folder, RowWriter},
     talk::{Voice, error_line},
 };
 
@@ -153,7 +153,8 @@ pub(crate) fn finish(
 fn write_files(result: &RunResult, folder: &Folder) -> Result<(), Failure> {
     folder.write("result.json", &json::document(result))?;
     folder.write("points.csv", &csv::points(&result.points))?;
-    folder.write("report.html", &html::report(result))
+    folder.write("report.html", &html::report(result))?;
+    Ok(())
 }
 
 /// Prints a result the way stdout was asked to carry it.

@@ -12,6 +12,7 @@ use goodput_loadgen::{
     Client, Compose, Invalid, PointPlan, PointReport, Settle, Stop, Window, Wish, run_point,
 };
 use goodput_record::Timestamp;
+use goodput_results::RowWriter;
 use goodput_slo::Slo;
 use goodput_sweep::{OperatingPoint, PointChart, Question, answers};
 use goodput_workload::{Load, Shard, Workload, WorkloadSpec, point_seed};
@@ -22,7 +23,7 @@ use super::{
     plan::Lengths,
     scrape::Scrape,
 };
-use crate::{exit::Failure, results::RowWriter};
+use crate::exit::Failure;
 
 /// Width of the books' bins: short enough that the edges of a window cost nothing, long enough
 /// that an hour is cheap.
