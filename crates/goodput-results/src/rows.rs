@@ -62,6 +62,11 @@ impl RowJob {
     }
 }
 
+/// A lock that a panic elsewhere does not take away.
+fn open<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What both ends of the queue know.
 struct Shared {
     waiting: AtomicU64,
@@ -72,7 +77,7 @@ struct Shared {
 
 impl Shared {
     fn trouble(&self) -> MutexGuard<'_, Option<String>> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+        open(&self.trouble)
     }
 
     /// Notes the first trouble and asks to stop: what cannot be kept need not be measured.
@@ -131,8 +136,8 @@ impl RowForm {
 /// message instead of taking the machine's memory. The load thread never waits.
 #[derive(Debug)]
 pub struct RowWriter {
-    jobs: Option<Sender<RowJob>>,
-    thread: Option<JoinHandle<()>>,
+    jobs: Mutex<Option<Sender<RowJob>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
     shared: Arc<Shared>,
     most_waiting: u64,
     keep_gaps: bool,
@@ -175,8 +180,8 @@ impl RowWriter {
             .spawn(work)
             .map_err(ResultsError::Thread)?;
         Ok(Self {
-            jobs: Some(jobs),
-            thread: Some(thread),
+            jobs: Mutex::new(Some(jobs)),
+            thread: Mutex::new(Some(thread)),
             shared,
             most_waiting,
             keep_gaps,
@@ -186,7 +191,6 @@ impl RowWriter {
 
     /// Queues a row. Nothing is queued any more after trouble: [`RowWriter::trouble`] says which.
     pub fn send(&self, mut job: RowJob) {
-        let Some(jobs) = &self.jobs else { return };
         if !self.keep_gaps {
             job.record.gaps = Gaps::NotKept;
         }
@@ -201,8 +205,10 @@ impl RowWriter {
             ));
             return;
         }
-        // A thread that has stopped has said why.
-        let _ = jobs.send(job);
+        if let Some(jobs) = &*open(&self.jobs) {
+            // A thread that has stopped has said why.
+            let _ = jobs.send(job);
+        }
     }
 
     /// What went wrong, if anything did.
@@ -211,11 +217,11 @@ impl RowWriter {
         self.shared.trouble().clone()
     }
 
-    /// Waits until every row is written.
+    /// Takes no more rows and waits until every one is written. What went wrong, if anything did.
     #[must_use]
-    pub fn finish(mut self) -> Option<String> {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take() {
+    pub fn finish(&self) -> Option<String> {
+        *open(&self.jobs) = None;
+        if let Some(thread) = open(&self.thread).take() {
             let _ = thread.join();
         }
         self.trouble()

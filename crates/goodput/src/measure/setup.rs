@@ -173,6 +173,8 @@ impl Setting<'_> {
             rows: Arc::new(rows),
             scrape,
             live: LiveTable::new(self.voice, &paper.holds_for.workload.arrivals),
+            paper,
+            folder,
             points: Vec::new(),
             given_up: None,
             charts: Vec::new(),
@@ -184,10 +186,10 @@ impl Setting<'_> {
         let went = self.measure(&mut run, work).await;
         run.live.clear();
         if self.task.dry_run {
-            let _ = std::fs::remove_dir_all(folder.path());
+            let _ = std::fs::remove_dir_all(run.folder.path());
             return went.map(|()| Exit::Yes);
         }
-        document::finish(run, paper, &folder, went, self.flags.format, self.voice)
+        document::finish(run, went, self.flags.format, self.voice)
     }
 
     /// The writer of `requests.jsonl`; what it can no longer keep need not be measured.
