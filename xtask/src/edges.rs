@@ -68,6 +68,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "a source of records does not know the books",
     ),
     (
+        "goodput-results",
+        &["goodput-record", "goodput-sweep"],
+        "a folder on disk: knows documents and records, not who measured them",
+    ),
+    (
         "goodput-emulator",
         &[
             "goodput-config",

@@ -1,13 +1,13 @@
 //! `goodput compare`: two results side by side.
 
 use goodput_report::{csv, json, terminal};
+use goodput_results::read_result;
 use goodput_sweep::{Compared, Comparison, compare as put_side_by_side, mismatches};
 
 use crate::{
     exit::{Exit, Failure},
     flags::{CompareFlags, Format},
     print,
-    results::read_result,
     talk::Voice,
 };
 

@@ -2,6 +2,8 @@
 
 use std::{fmt, process::ExitCode};
 
+use goodput_results::ResultsError;
+
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -69,6 +71,20 @@ impl Failure {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+}
+
+impl From<ResultsError> for Failure {
+    fn from(error: ResultsError) -> Self {
+        let failure = if error.is_usage() {
+            Self::usage(error.to_string())
+        } else {
+            Self::untrusted(error.to_string())
+        };
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
     }
 }
 

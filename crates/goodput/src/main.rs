@@ -11,7 +11,6 @@ mod manual;
 mod measure;
 mod process_list;
 mod report;
-mod results;
 mod slo;
 mod talk;
 mod trace;

@@ -1,12 +1,11 @@
 //! `goodput report`: a result folder rendered again.
 
-use std::fs;
+use goodput_results::{Folder, read_result, write_whole};
 
 use crate::{
     exit::{Exit, Failure},
     flags::ReportFlags,
     measure::{show, verdict},
-    results::{Folder, read_result},
     talk::Voice,
 };
 
@@ -16,10 +15,8 @@ pub(crate) fn report(flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure>
     let folder = Folder::open(&flags.folder);
     let page = goodput_report::html::report(&result);
     match &flags.html {
-        None => folder.write_page(&page)?,
-        Some(path) => fs::File::create(path)
-            .and_then(|mut file| page.write(&mut file))
-            .map_err(|e| Failure::untrusted(format!("cannot write {}: {e}", path.display())))?,
+        None => folder.write_by("report.html", |out| page.write(out))?,
+        Some(path) => write_whole(path, |out| page.write(out))?,
     }
     let exit = verdict(&result);
     show(&result, &folder, exit, flags.format, voice)?;

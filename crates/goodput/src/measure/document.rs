@@ -1,10 +1,11 @@
 //! What a run leaves behind: the document, the files, the printed answer, the exit code.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use goodput_loadgen as loadgen;
 use goodput_protocol::EngineKind;
 use goodput_report::{csv, html, json, terminal};
+use goodput_results::Folder;
 use goodput_slo::Slo;
 use goodput_sweep::{
     ClauseFacts, Finding, HoldsFor, RunResult, SCHEMA_VERSION, ServerFacts, SloFacts,
@@ -16,7 +17,6 @@ use crate::{
     exit::{Exit, Failure},
     flags::Format,
     print,
-    results::{Folder, RowWriter},
     talk::{Voice, error_line},
 };
 
@@ -83,63 +83,64 @@ fn slo_facts(slo: &Slo) -> SloFacts {
     }
 }
 
+/// The document as far as a run has come. `why`: what is missing of it, if anything is.
+fn so_far(run: &Run, why: Option<String>) -> RunResult {
+    let paper = &run.paper;
+    let operating_point = answers(&run.points, run.question);
+    RunResult {
+        schema_version: SCHEMA_VERSION,
+        goodput_version: env!("CARGO_PKG_VERSION").to_owned(),
+        kind: paper.kind.clone(),
+        run: paper.run.clone(),
+        started: started(paper.epoch_unix_ns),
+        epoch_unix_ns: paper.epoch_unix_ns,
+        duration_s: run.client.clock().now().seconds(),
+        complete: why.is_none(),
+        incomplete_because: why,
+        seed: paper.seed,
+        holds_for: paper.holds_for.clone(),
+        findings: findings(&run.points, &operating_point),
+        operating_point,
+        points: run.points.clone(),
+        definitions: definitions(),
+        charts: run.charts.clone(),
+        settings: paper.settings.clone(),
+    }
+}
+
+/// Writes what was found so far, after every point: however the program dies, the folder can be
+/// read. Whether the disk takes it is told by the rows and at the end.
+pub(crate) fn keep(run: &Run) {
+    let why = "the run did not come to its end: it is still going on, or was killed";
+    let result = so_far(run, Some(why.to_owned()));
+    let _ = run.folder.write("result.json", &json::document(&result));
+}
+
 /// Writes the folder, prints the answer and says how the program ends. Whatever went wrong, what
 /// was measured is written first.
 pub(crate) fn finish(
-    run: Run,
-    paper: Paper,
-    folder: &Folder,
+    mut run: Run,
     went: Result<(), Failure>,
     format: Format,
     voice: Voice,
 ) -> Result<Exit, Failure> {
     let signal = run.signal.get();
-    let Run {
-        points,
-        charts,
-        question,
-        rows,
-        client,
-        scrape,
-        given_up,
-        ..
-    } = run;
-    let duration_s = client.clock().now().seconds();
-    drop(scrape);
-    let trouble = Arc::into_inner(rows).and_then(RowWriter::finish);
+    drop(run.scrape.take());
+    let trouble = run.rows.finish();
     let why = match (&went, &trouble, signal) {
         (Err(failure), ..) => Some(failure.message.clone()),
         (_, Some(trouble), _) => Some(trouble.clone()),
         (_, _, Some(number)) => Some(format!("stopped by signal {number}")),
-        _ => given_up,
+        _ => run.given_up.clone(),
     };
-    let operating_point = answers(&points, question);
-    let result = RunResult {
-        schema_version: SCHEMA_VERSION,
-        goodput_version: env!("CARGO_PKG_VERSION").to_owned(),
-        kind: paper.kind,
-        run: paper.run,
-        started: started(paper.epoch_unix_ns),
-        epoch_unix_ns: paper.epoch_unix_ns,
-        duration_s,
-        complete: why.is_none(),
-        incomplete_because: why,
-        seed: paper.seed,
-        holds_for: paper.holds_for,
-        findings: findings(&points, &operating_point),
-        operating_point,
-        points,
-        definitions: definitions(),
-        charts,
-        settings: paper.settings,
-    };
+    let result = so_far(&run, why);
     let exit = match signal {
         Some(number) => Exit::Signal(number),
         None if trouble.is_some() => Exit::Untrusted,
         None => verdict(&result),
     };
-    let written = write_files(&result, folder);
-    show(&result, folder, exit, format, voice)?;
+    let written = write_files(&result, &run.folder);
+    show(&result, &run.folder, exit, format, voice)?;
     if let Some(trouble) = &trouble {
         error_line(&format!(
             "error: {trouble}\nhint: the run was stopped; what was measured so far is kept"
@@ -153,7 +154,9 @@ pub(crate) fn finish(
 fn write_files(result: &RunResult, folder: &Folder) -> Result<(), Failure> {
     folder.write("result.json", &json::document(result))?;
     folder.write("points.csv", &csv::points(&result.points))?;
-    folder.write_page(&html::report(result))
+    let page = html::report(result);
+    folder.write_by("report.html", |out| page.write(out))?;
+    Ok(())
 }
 
 /// Prints a result the way stdout was asked to carry it.

@@ -9,10 +9,9 @@ use std::{
 use goodput_ledger::PointBooks;
 use goodput_loadgen::{Ended, Observer};
 use goodput_record::{Arrival, Phase, RequestSummary, Series, SeriesId, Timestamp};
+use goodput_results::{RowJob, RowWriter};
 use goodput_slo::Verdict;
 use goodput_sweep::RequestBar;
-
-use crate::results::{RowJob, RowWriter};
 
 /// Requests of a point that the timeline shows.
 const BARS: usize = 120;

@@ -12,17 +12,19 @@ use goodput_loadgen::{
     Client, Compose, Invalid, PointPlan, PointReport, Settle, Stop, Window, Wish, run_point,
 };
 use goodput_record::Timestamp;
+use goodput_results::{Folder, RowWriter};
 use goodput_slo::Slo;
 use goodput_sweep::{OperatingPoint, PointChart, Question, answers};
 use goodput_workload::{Load, Shard, Workload, WorkloadSpec, point_seed};
 
 use super::{
+    document::{self, Paper},
     live::{Doing, LiveTable},
     observer::{LiveCounts, PointObserver},
     plan::Lengths,
     scrape::Scrape,
 };
-use crate::{exit::Failure, results::RowWriter};
+use crate::exit::Failure;
 
 /// Width of the books' bins: short enough that the edges of a window cost nothing, long enough
 /// that an hour is cheap.
@@ -51,6 +53,9 @@ pub(crate) struct Run {
     pub(crate) cold: bool,
     pub(crate) lengths: Lengths,
     pub(crate) question: Question,
+    /// What the run's document says whatever is measured.
+    pub(crate) paper: Paper,
+    pub(crate) folder: Folder,
     pub(crate) rows: Arc<RowWriter>,
     pub(crate) scrape: Option<Scrape>,
     pub(crate) live: LiveTable,
@@ -151,6 +156,7 @@ impl Run {
         }
         self.live.row(&row, self.objective());
         self.points.push(row);
+        document::keep(self);
         self.points
             .last()
             .ok_or_else(|| Failure::untrusted("no load point was measured"))

@@ -4,12 +4,10 @@ use std::{cell::RefCell, ops::Range, rc::Rc, time::Duration};
 
 use goodput_loadgen::{self as loadgen, Client, Scraper, scrape};
 use goodput_record::{EngineSample, Timestamp};
+use goodput_results::{Folder, JsonLines};
 use serde::Serialize;
 
-use crate::{
-    exit::Failure,
-    results::{Folder, JsonLines},
-};
+use crate::exit::Failure;
 
 /// How often the server is asked.
 const EVERY: Duration = Duration::from_secs(1);

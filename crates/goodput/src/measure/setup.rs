@@ -13,6 +13,7 @@ use goodput_loadgen::{
     Client, Clock, ProbeError, Reach, ServerFacts, Stop, Target, Wish, make_room, probe_server,
     runtime,
 };
+use goodput_results::{Folder, RowForm, RowWriter};
 use goodput_slo::Slo;
 use goodput_sweep::Question;
 use goodput_workload::{Load, WorkloadSpec};
@@ -30,9 +31,7 @@ use crate::{
     emulate::{Replica, list_asked_for},
     exit::{Exit, Failure},
     flags::RunFlags,
-    print,
-    results::{Folder, RowWriter},
-    slo,
+    print, slo,
     talk::Voice,
 };
 
@@ -149,14 +148,7 @@ impl Setting<'_> {
         };
         let folder = Folder::create(&self.folder_path(&run_id))?;
         let paper = self.paper(&client, &facts, &composer, run_id.clone(), epoch);
-        let names = self.slos.iter().map(|s| s.name().to_owned()).collect();
-        let rows = RowWriter::start(
-            &folder.file("requests.jsonl"),
-            run_id,
-            names,
-            self.flags.keep_gaps,
-            stop.clone(),
-        )?;
+        let rows = self.rows(&folder, run_id, &stop)?;
         let scrape = if facts.metrics {
             Some(Scrape::start(&client, &folder)?)
         } else {
@@ -181,6 +173,8 @@ impl Setting<'_> {
             rows: Arc::new(rows),
             scrape,
             live: LiveTable::new(self.voice, &paper.holds_for.workload.arrivals),
+            paper,
+            folder,
             points: Vec::new(),
             given_up: None,
             charts: Vec::new(),
@@ -192,10 +186,24 @@ impl Setting<'_> {
         let went = self.measure(&mut run, work).await;
         run.live.clear();
         if self.task.dry_run {
-            let _ = std::fs::remove_dir_all(folder.path());
+            let _ = std::fs::remove_dir_all(run.folder.path());
             return went.map(|()| Exit::Yes);
         }
-        document::finish(run, paper, &folder, went, self.flags.format, self.voice)
+        document::finish(run, went, self.flags.format, self.voice)
+    }
+
+    /// The writer of `requests.jsonl`; what it can no longer keep need not be measured.
+    fn rows(&self, folder: &Folder, run: String, stop: &Stop) -> Result<RowWriter, Failure> {
+        let form = RowForm {
+            run,
+            slos: self.slos.iter().map(|s| s.name().to_owned()).collect(),
+            keep_gaps: self.flags.keep_gaps,
+        };
+        let stop = stop.clone();
+        let rows = RowWriter::start(&folder.file("requests.jsonl"), form, move || {
+            stop.ask();
+        })?;
+        Ok(rows)
     }
 
     /// Says what is about to be measured.

@@ -14,6 +14,7 @@ mod interrupts;
 mod long_runs;
 mod messages;
 mod program;
+mod results;
 mod secrets;
 mod server;
 mod slo_flags;

@@ -1,0 +1,15 @@
+//! The result folder: `result.json`, `points.csv`, `requests.jsonl`, `server_metrics.jsonl` and
+//! `report.html`; made, written while a run goes on, and read.
+//!
+//! Entry types: [`Folder`] is one result on disk, [`RowWriter`] writes a run's requests as they
+//! end, [`read_result`] reads a result back.
+
+mod error;
+mod folder;
+mod lines;
+mod rows;
+
+pub use error::{Result, ResultsError};
+pub use folder::{Folder, read_result, write_whole};
+pub use lines::JsonLines;
+pub use rows::{MOST_WAITING, RowForm, RowJob, RowWriter};
