@@ -115,6 +115,11 @@ impl ReplyReader {
     fn on_plain(&mut self, now: Timestamp, bytes: &[u8], out: &mut impl StreamEvents) {
         if self.kind == Kind::Unknown {
             self.kind = kind_of(self.head.media_type, bytes);
+            // White space that came ahead of what decided is part of the stream too.
+            if self.kind == Kind::Stream && !self.body.is_empty() {
+                let ahead = std::mem::take(&mut self.body);
+                self.stream.on_bytes(now, &ahead, out);
+            }
         }
         if self.kind == Kind::Stream {
             self.stream.on_bytes(now, bytes, out);
