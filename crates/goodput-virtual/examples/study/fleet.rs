@@ -11,7 +11,7 @@ use goodput_workload::WorkloadSpec;
 
 /// How an engine's pace changes while it is swept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Not at all.
     Steady,
     /// By up to 12 % over fifteen minutes, in small steps.
@@ -21,14 +21,16 @@ pub enum Kind {
 }
 
 /// One engine with all that is asked of it.
-pub struct Emulated {
-    pub number: u64,
-    pub kind: Kind,
-    pub profile: Profile,
-    pub workload: Arc<WorkloadSpec>,
-    pub slo: Slo,
-    pub pace: Pace,
-    pub objective: f64,
+pub(crate) struct Emulated {
+    pub(crate) number: u64,
+    pub(crate) kind: Kind,
+    pub(crate) profile: Profile,
+    pub(crate) workload: Arc<WorkloadSpec>,
+    pub(crate) slo: Slo,
+    pub(crate) pace: Pace,
+    pub(crate) objective: f64,
+    /// Whether its arrivals come in bursts.
+    pub(crate) bursty: bool,
 }
 
 /// Draws with names.
@@ -52,7 +54,7 @@ impl Dice {
 
 impl Emulated {
     /// The engine of this number.
-    pub fn new(number: u64) -> Self {
+    pub(crate) fn new(number: u64) -> Self {
         let mut dice = Dice(Draws::new(0x60_0D, Stream(1), number));
         let input = dice.ratio(60.0, 1_500.0);
         let output = dice.ratio(30.0, 220.0);
@@ -87,6 +89,7 @@ impl Emulated {
             workload: Arc::new(WorkloadSpec::parse("study", &workload).expect("a valid workload")),
             slo: Slo::from_argument(&slo).expect("a valid SLO"),
             objective,
+            bursty: arrivals.starts_with('{'),
         }
     }
 }

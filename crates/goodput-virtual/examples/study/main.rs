@@ -1,76 +1,55 @@
-//! The sweep against random engines whose truth is known.
+//! The sweep against random engines whose truth is known:
+//!
+//! ```text
+//! cargo run --release -p goodput-virtual --example study -- --engines 1000 --threads 2
+//! ```
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
-    reason = "a program that prints a table"
+    clippy::disallowed_methods,
+    reason = "a program that reads its flags and prints a table"
 )]
 
 mod fleet;
+mod grid;
+mod one;
+mod table;
 mod truth;
 
-use std::{
-    num::NonZeroU32,
-    time::{Duration, Instant},
+use std::sync::{
+    Mutex,
+    atomic::{AtomicU64, Ordering},
 };
 
-use fleet::Emulated;
-use goodput_sweep::auto::{PeakPlan, PeakSearch};
-use goodput_virtual::{Detail, Replica, Setting, sweep};
-use truth::{MOST, Truth};
+use one::Outcome;
 
 fn main() {
-    let engines: u64 = std::env::args()
-        .nth(1)
-        .map_or(5, |n| n.parse().expect("a number"));
-    for number in 0..engines {
-        let engine = Emulated::new(number);
-        let slos = [engine.slo.clone()];
-        let setting = Setting {
-            detail: Detail::Bins,
-            ..Setting::new(&engine.workload, &slos, number)
-        };
-        let mut replica = Replica::with_pace(&engine.profile, engine.pace.clone());
-        let t0 = Instant::now();
-        let mut search = PeakSearch::new(PeakPlan::new(
-            NonZeroU32::new(MOST).expect("not zero"),
-            Duration::from_secs(360),
-        ));
-        let points = sweep(&mut replica, &setting, &mut search);
-        let t1 = Instant::now();
-        let found = search.found();
-        let pace = engine.pace.at(replica.now());
-        let mut truth = Truth::new(&engine);
-        let (best, most) = truth.best(pace, 0.01);
-        let at = found
-            .best
-            .map(|users| truth.at(truth::At::Users(users), pace, 0.01).goodput);
-        println!(
-            "#{number} {:?} slots {} slo {} best {best} {most:.0}, found {:?} {:.3}, {} points, {:.0}s measured, {:.0}s in all, sweep {:?} truth {:?}",
-            engine.kind,
-            engine.profile.max_num_seqs,
-            engine.slo.terms(),
-            found.best,
-            at.unwrap_or(0.0) / most,
-            points.len(),
-            found.measured_s,
-            replica.now().seconds(),
-            t1 - t0,
-            t1.elapsed()
-        );
-        for p in &points {
-            println!(
-                "    {:?} {:.1}s of {:.1}s g {:.0} {:?} x {:.0} a {:.3} e2e {:.0}",
-                p.row.concurrency,
-                p.row.window_s,
-                p.span.end.seconds() - p.span.start.seconds(),
-                p.row.goodput_tok_s,
-                p.row
-                    .goodput_interval
-                    .map(|i| ((i.high - i.low) / 2.0).round()),
-                p.row.throughput_tok_s,
-                p.row.slo_attainment.unwrap_or(-1.0),
-                p.row.e2e_p95_ms.unwrap_or(0.0)
-            );
+    let flags: Vec<String> = std::env::args().skip(1).collect();
+    let flag = |name: &str, otherwise: u64| {
+        let at = flags.iter().position(|flag| flag == name);
+        let value = at.and_then(|at| flags.get(at + 1));
+        value.map_or(otherwise, |value| value.parse().expect("a whole number"))
+    };
+    let (engines, first) = (flag("--engines", 40), flag("--first", 0));
+    let budget_s = flag("--budget", 360) as f64;
+    let verbose = flags.iter().any(|flag| flag == "--verbose");
+    let next = AtomicU64::new(first);
+    let outcomes: Mutex<Vec<Outcome>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..flag("--threads", 2).max(1) {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= first + engines {
+                        return;
+                    }
+                    let outcome = one::study(number, budget_s, verbose);
+                    outcomes.lock().expect("no thread panics").push(outcome);
+                }
+            });
         }
-    }
+    });
+    let mut outcomes = outcomes.into_inner().expect("no thread panics");
+    outcomes.sort_by_key(|outcome| outcome.number);
+    table::print(&outcomes, budget_s);
 }

@@ -9,44 +9,51 @@ use goodput_workload::{CoursePlan, Load, Window};
 use crate::fleet::Emulated;
 
 /// The largest load, of the truth and of the search.
-pub const MOST: u32 = 256;
+pub(crate) const MOST: u32 = 256;
 
 /// The truth at one load.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct True {
-    pub goodput: f64,
-    pub goodput_error: f64,
-    pub attainment: f64,
-    pub attainment_error: f64,
+pub(crate) struct True {
+    pub(crate) goodput: f64,
+    pub(crate) goodput_error: f64,
+    pub(crate) attainment: f64,
+    pub(crate) attainment_error: f64,
     /// Seconds it was seen over.
-    pub seconds: f64,
+    pub(crate) seconds: f64,
 }
 
 impl True {
     /// Half the width of the interval that a run of `seconds`, fixed ahead, would have for its
     /// goodput if its variance were known.
-    pub fn fixed_reach(&self, seconds: f64) -> f64 {
+    pub(crate) fn fixed_reach(&self, seconds: f64) -> f64 {
         1.96 * self.goodput_error * (self.seconds / seconds).sqrt()
+    }
+}
+
+impl True {
+    /// The same for the attainment.
+    pub(crate) fn fixed_attainment_reach(&self, seconds: f64) -> f64 {
+        1.96 * self.attainment_error * (self.seconds / seconds).sqrt()
     }
 }
 
 /// A load in the order of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum At {
+pub(crate) enum At {
     Users(u32),
-    /// Thousandths of a request a second.
-    Milli(u64),
+    /// Millionths of a request a second.
+    Micro(u64),
 }
 
 /// Truths of one engine, computed once.
-pub struct Truth<'a> {
+pub(crate) struct Truth<'a> {
     engine: &'a Emulated,
     /// By load, pace in millionths, and accuracy in hundredths of a percent.
     known: BTreeMap<(At, u32, u32), True>,
 }
 
 impl<'a> Truth<'a> {
-    pub fn new(engine: &'a Emulated) -> Self {
+    pub(crate) fn new(engine: &'a Emulated) -> Self {
         Self {
             engine,
             known: BTreeMap::new(),
@@ -54,7 +61,7 @@ impl<'a> Truth<'a> {
     }
 
     /// The truth at a load and a pace, to a standard error of this share of the goodput.
-    pub fn at(&mut self, at: At, pace: f64, accuracy: f64) -> True {
+    pub(crate) fn at(&mut self, at: At, pace: f64, accuracy: f64) -> True {
         let key = (at, (pace * 1e6) as u32, (accuracy * 1e4) as u32);
         if let Some(known) = self.known.get(&key) {
             return *known;
@@ -66,7 +73,7 @@ impl<'a> Truth<'a> {
 
     /// The best load at a pace and its goodput: a scan by doublings, then ever finer around the
     /// best, each to within a standard error of `accuracy`.
-    pub fn best(&mut self, pace: f64, accuracy: f64) -> (u32, f64) {
+    pub(crate) fn best(&mut self, pace: f64, accuracy: f64) -> (u32, f64) {
         let rough = 3.0 * accuracy;
         let mut tried: BTreeMap<u32, f64> = BTreeMap::new();
         let mut users = 1;
@@ -118,8 +125,8 @@ fn scaled(users: u32, by: f64) -> u32 {
 fn measure(engine: &Emulated, at: At, pace: f64, accuracy: f64) -> True {
     let load = match at {
         At::Users(users) => Load::Closed(NonZeroU32::new(users).expect("at least one user")),
-        At::Milli(rate) => Load::Open {
-            per_second: rate as f64 / 1e3,
+        At::Micro(rate) => Load::Open {
+            per_second: rate as f64 / 1e6,
         },
     };
     let slos = [engine.slo.clone()];
@@ -128,7 +135,7 @@ fn measure(engine: &Emulated, at: At, pace: f64, accuracy: f64) -> True {
         detail: Detail::Bins,
         ..Setting::new(&engine.workload, &slos, 0x7_0000 + engine.number)
     };
-    let longest = Window::Duration(Duration::from_secs(7_200));
+    let longest = Window::Duration(Duration::from_secs(14_400));
     let course = CoursePlan::new(settle(load, Duration::from_secs(15)), longest);
     let plan = PointPlan {
         look_from: Duration::from_secs(120),
@@ -144,6 +151,14 @@ fn measure(engine: &Emulated, at: At, pace: f64, accuracy: f64) -> True {
         }
         next_s = 1.3 * open_s;
         let seen = books.so_far(opened, now);
+        if matches!(at, At::Micro(_)) {
+            let enough = seen.met + seen.missed >= 30_000;
+            return if enough {
+                Look::Close(Why::Settled)
+            } else {
+                Look::Wait
+            };
+        }
         match seen.goodput() {
             Some(g) if g.standard_error <= accuracy * g.value.max(1.0) => Look::Close(Why::Settled),
             _ => Look::Wait,
@@ -154,13 +169,14 @@ fn measure(engine: &Emulated, at: At, pace: f64, accuracy: f64) -> True {
         .so_far(measured.window.start, measured.window.end);
     let goodput = seen.goodput();
     let row = measured.row(&plan);
-    let judged = row.slos[0].met + row.slos[0].missed;
     let share = row.slo_attainment.unwrap_or(0.0);
     True {
         goodput: row.goodput_tok_s,
         goodput_error: goodput.map_or(0.0, |g| g.standard_error),
         attainment: share,
-        attainment_error: (share * (1.0 - share) / judged.max(1) as f64).sqrt(),
+        attainment_error: row
+            .attainment_interval
+            .map_or(0.0, |i| (i.high - i.low) / 3.92),
         seconds: row.window_s,
     }
 }
