@@ -43,8 +43,22 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "goodput-record",
             "goodput-slo",
             "goodput-stats",
+            "goodput-workload",
         ],
-        "decides from what the books say",
+        "decides from what the books say, in the workload's terms of load",
+    ),
+    (
+        "goodput-virtual",
+        &[
+            "goodput-ledger",
+            "goodput-record",
+            "goodput-sim",
+            "goodput-slo",
+            "goodput-stats",
+            "goodput-sweep",
+            "goodput-workload",
+        ],
+        "a sweep in virtual time: workload, engine, books and strategy, without a socket",
     ),
     (
         "goodput-report",

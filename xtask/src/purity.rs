@@ -10,6 +10,7 @@ const PURE: &[&str] = &[
     "goodput-stats",
     "goodput-config",
     "goodput-slo",
+    "goodput-virtual",
     "goodput-workload",
     "goodput-protocol",
     "goodput-ledger",

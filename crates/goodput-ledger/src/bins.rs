@@ -38,8 +38,19 @@ impl<const N: usize> Bins<N> {
 
     /// The bin that `at` falls into.
     pub(crate) fn at(&mut self, at: Timestamp) -> &mut [u64; N] {
-        let index = at.nanos() / self.width_ns;
+        let index = self.index(at);
         &mut self.bins.entry(index).or_insert(Bin([0; N])).0
+    }
+
+    /// The number of the bin that `at` falls into.
+    pub(crate) const fn index(&self, at: Timestamp) -> u64 {
+        at.nanos() / self.width_ns
+    }
+
+    /// When the first bin begins of which `is_it` is true.
+    pub(crate) fn first_where(&self, is_it: impl Fn(&[u64; N]) -> bool) -> Option<Timestamp> {
+        let found = self.bins.iter().find(|(_, bin)| is_it(&bin.0));
+        found.map(|(index, _)| Timestamp::from_nanos(index * self.width_ns))
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
@@ -124,14 +135,14 @@ pub(crate) fn spread(
         && buffer.tokens().iter().all(|&t| t > 0)
         && told < totals[0];
     let mut before = [0; 3];
+    let mut later = told;
     for (i, at) in (0_u64..).zip(buffer.instants(first)) {
         let mut upto = totals.map(|total| total * (i + 1) / events);
         if all_told {
-            let index = usize::try_from(i).unwrap_or(usize::MAX);
-            let later: u64 = buffer.tokens()[index.min(buffer.len())..]
-                .iter()
-                .map(|&t| u64::from(t))
-                .sum();
+            // The gap before an event tells its tokens; the first event has what is left.
+            let gap = usize::try_from(i).ok().and_then(|i| i.checked_sub(1));
+            let own = gap.and_then(|gap| buffer.tokens().get(gap));
+            later -= own.map_or(0, |&tokens| u64::from(tokens));
             upto[0] = totals[0] - later;
         }
         post(

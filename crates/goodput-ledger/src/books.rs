@@ -15,10 +15,15 @@ use crate::{
 };
 
 /// Columns of the bins that hold what arrived, whatever the SLO says.
-const TOKENS: usize = 0;
+pub(crate) const TOKENS: usize = 0;
 const CHARACTERS: usize = 1;
 const WORDS: usize = 2;
 const BUSY_NS: usize = 3;
+/// Requests by origin: all of them, and those that have ended.
+pub(crate) const ARRIVED: usize = 4;
+pub(crate) const ENDED: usize = 5;
+/// Requests by their end.
+pub(crate) const LEFT: usize = 6;
 
 /// Columns of one SLO's bins.
 pub(crate) const MET: usize = 0;
@@ -47,11 +52,13 @@ pub(crate) struct SloBooks {
 /// of the whole: everything is a whole number in a bin of time, or a mergeable distribution.
 #[derive(Clone, Debug)]
 pub struct PointBooks {
-    pub(crate) bins: Bins<4>,
+    pub(crate) bins: Bins<7>,
     pub(crate) slos: Vec<SloBooks>,
     pub(crate) counted: Counted,
     pub(crate) spans: Spans,
     pub(crate) lengths: Lengths,
+    /// Looks after which the point went on.
+    pub(crate) looks: u32,
     sessions: BTreeMap<u32, (TrajectoryRecord, bool)>,
 }
 
@@ -65,13 +72,15 @@ impl PointBooks {
             counted: Counted::default(),
             spans: Spans::default(),
             lengths: Lengths::default(),
+            looks: 0,
             sessions: BTreeMap::new(),
         }
     }
 
     /// Posts an arrival, when it happens.
-    pub fn arrived(&mut self, _arrival: &Arrival) {
+    pub fn arrived(&mut self, arrival: &Arrival) {
         self.counted.arrived += 1;
+        self.bins.at(arrival.origin)[ARRIVED] += 1;
     }
 
     /// Posts a request that has ended and returns its verdict by each SLO.
@@ -89,6 +98,8 @@ impl PointBooks {
         };
         let verdicts: Vec<Verdict> = self.slos.iter().map(judge).collect();
         self.counted.ended += 1;
+        self.bins.at(summary.origin())[ENDED] += 1;
+        self.bins.at(summary.ended())[LEFT] += 1;
         self.post_tokens(summary, gaps, &verdicts);
         self.post_busy(summary);
         if phase == Phase::Measured {
@@ -169,9 +180,16 @@ impl PointBooks {
         self.counted.merge(&other.counted);
         self.spans.merge(&other.spans);
         self.lengths.merge(&other.lengths);
+        self.looks = self.looks.max(other.looks);
         for (mine, theirs) in self.slos.iter_mut().zip(&other.slos) {
             mine.merge(theirs);
         }
+    }
+
+    /// Somebody has looked at the figures, could have closed the point, and let it go on. Every
+    /// such look widens the intervals of the row.
+    pub const fn looked(&mut self) {
+        self.looks += 1;
     }
 
     /// Measured requests so far.
@@ -194,7 +212,7 @@ impl PointBooks {
 
     /// Tokens, characters, words and time in flight in the whole bins of `window`, and their span
     /// in seconds.
-    pub(crate) fn received(&self, window: &Range<Timestamp>) -> ([u64; 4], f64) {
+    pub(crate) fn received(&self, window: &Range<Timestamp>) -> ([u64; 7], f64) {
         let (bins, seconds) = self.bins.whole_bins(window);
         (self.bins.sum(bins), seconds)
     }

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use goodput_record::{FinishReason, Outcome, Timestamp};
-use goodput_stats::{Adjusted, Distribution, Interval, attainment_interval, series_mean};
+use goodput_stats::{
+    Adjusted, Distribution, Interval, attainment_interval, looks_confidence, series_mean,
+};
 
 use crate::{
     bins::Bins,
@@ -11,9 +13,6 @@ use crate::{
     counts::{Counted, Lengths},
     row::{Between, ClauseRow, LengthRow, Mode, PointRow, SloRow, WithFailures},
 };
-
-/// Confidence of every interval in a row.
-const CONFIDENCE: f64 = 0.95;
 
 /// Groups of bins from which an interval is made: enough for a t quantile near the normal one,
 /// few enough that a group is longer than a burst of slow requests.
@@ -69,13 +68,13 @@ impl PointBooks {
     #[must_use]
     #[expect(clippy::too_many_lines, reason = "a table: one line a figure")]
     pub fn row(&self, facts: &PointFacts) -> PointRow {
-        let ([tokens, characters, words, busy_ns], seconds) = self.received(&facts.window);
+        let ([tokens, characters, words, busy_ns, ..], seconds) = self.received(&facts.window);
         let per_second = |n: u64| rate(n as f64, seconds);
         let wall = facts.window.end.seconds() - facts.window.start.seconds();
         let slos: Vec<SloRow> = self
             .slos
             .iter()
-            .map(|s| s.row(&facts.window, wall))
+            .map(|s| s.row(&facts.window, wall, looks_confidence(self.looks + 1)))
             .collect();
         let first = slos.first();
         let ok = self.counted.outcomes[Outcome::Ok.index()];
@@ -212,7 +211,7 @@ impl PointBooks {
 }
 
 impl SloBooks {
-    fn row(&self, window: &Range<Timestamp>, wall: f64) -> SloRow {
+    fn row(&self, window: &Range<Timestamp>, wall: f64, confidence: f64) -> SloRow {
         let [met, missed, excused, ..] = self.bins.sum(0..u64::MAX);
         let (bins, seconds) = self.bins.whole_bins(window);
         let in_window = self.bins.sum(bins);
@@ -223,13 +222,13 @@ impl SloBooks {
         SloRow {
             slo: self.slo.name().to_owned(),
             attainment: ratio(met, judged),
-            attainment_interval: attainment_between(&self.bins, window, met, judged),
+            attainment_interval: attainment_between(&self.bins, window, (met, judged), confidence),
             met,
             missed,
             excused,
             outcome_misses: self.outcome_misses,
             goodput_tok_s: per_second(GOOD_TOKENS),
-            goodput_interval: goodput_interval(&self.bins, window),
+            goodput_interval: goodput_interval(&self.bins, window, confidence),
             goodput_req_s: rate(met as f64, wall),
             good_characters_per_s: per_second(GOOD_CHARACTERS),
             good_words_per_s: per_second(GOOD_WORDS),
@@ -258,8 +257,8 @@ impl SloBooks {
 fn attainment_between(
     bins: &Bins<6>,
     window: &Range<Timestamp>,
-    met: u64,
-    judged: u64,
+    (met, judged): (u64, u64),
+    confidence: f64,
 ) -> Option<Between> {
     let (whole, _) = bins.whole_bins(window);
     let (groups, _) = bins.groups(whole, GROUPS);
@@ -276,17 +275,17 @@ fn attainment_between(
         judged.saturating_sub(inside.1),
     ));
     pairs.retain(|p| p.1 > 0);
-    attainment_interval(&pairs, CONFIDENCE).map(between)
+    attainment_interval(&pairs, confidence).map(between)
 }
 
-fn goodput_interval(bins: &Bins<6>, window: &Range<Timestamp>) -> Option<Between> {
+fn goodput_interval(bins: &Bins<6>, window: &Range<Timestamp>, confidence: f64) -> Option<Between> {
     let (whole, _) = bins.whole_bins(window);
     let (groups, seconds) = bins.groups(whole, GROUPS);
     let rates: Vec<f64> = groups
         .iter()
         .map(|g| rate(g[GOOD_TOKENS] as f64, seconds))
         .collect();
-    let interval = series_mean(&rates)?.interval(CONFIDENCE)?;
+    let interval = series_mean(&rates)?.interval(confidence)?;
     Some(Between {
         low: interval.low.max(0.0),
         high: interval.high,

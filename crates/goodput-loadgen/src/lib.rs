@@ -22,7 +22,6 @@ mod client;
 mod clock;
 mod connection;
 mod conversation;
-mod course;
 mod descriptors;
 mod dial;
 mod error;
@@ -51,11 +50,11 @@ mod watch;
 
 pub use client::{Client, Traffic};
 pub use clock::Clock;
-pub use course::WindowRule;
 pub use descriptors::{RESERVE, make_room, sockets_possible};
 pub use error::{LoadError, TargetError};
 pub use fetch::{FetchError, Reply};
-pub use plan::{PointPlan, Settle, Window};
+pub use goodput_workload::{Settle, Window, WindowRule};
+pub use plan::PointPlan;
 pub use prompt::{
     CalibrationError, CalibrationPrompt, Corpus, CorpusError, CountedBy, Fit, PromptWriter,
     WrittenMessage, calibration_prompts,

@@ -2,31 +2,7 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use goodput_workload::Load;
-
-/// How long the load runs before the window opens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settle {
-    /// Not at all: the first request is measured.
-    None,
-    /// For this long.
-    Fixed(Duration),
-    /// Closed loop: until the first request of every user has ended, but no longer than this. The
-    /// first wave starts together and measures the herd, not the server.
-    FirstWave {
-        /// The longest wait.
-        at_most: Duration,
-    },
-}
-
-/// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Window {
-    /// Requests whose origin lies in a span of this length.
-    Duration(Duration),
-    /// This many requests.
-    Requests(NonZeroU32),
-}
+use goodput_workload::{CoursePlan, Load, Settle, Window};
 
 /// One load point.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +61,18 @@ impl PointPlan {
             busy_tail: Duration::ZERO,
             lag_bound: Duration::from_millis(10),
             failures_in_a_row: 100,
+        }
+    }
+
+    /// The rules of its course.
+    #[must_use]
+    pub const fn course(&self) -> CoursePlan {
+        CoursePlan {
+            settle: self.settle,
+            window: self.window,
+            hold_load: self.hold_load,
+            drain: self.drain,
+            grace: self.grace,
         }
     }
 

@@ -4,9 +4,9 @@ use std::{ops::Range, time::Duration};
 
 use goodput_record::{Timestamp, nanos};
 use goodput_stats::Distribution;
-use goodput_workload::Load;
+use goodput_workload::{Load, WindowRule};
 
-use crate::{client::Traffic, course::WindowRule, plan::PointPlan};
+use crate::{client::Traffic, plan::PointPlan};
 
 /// Above this share of one core the load thread is too busy to be believed.
 const CPU_SHARE_MAX: f64 = 0.9;

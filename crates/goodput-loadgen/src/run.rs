@@ -11,18 +11,17 @@ use std::{
 use goodput_record::{
     Arrival, GapBuffer, OpenRequest, Phase, Series, SeriesId, Timestamp, Vantage, nanos,
 };
-use goodput_workload::{Load, PlannedRequest, Workload};
+use goodput_workload::{Course, Load, PlannedRequest, Window, Workload};
 use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
     client::Client,
     clock::process_cpu_ns,
-    course::Course,
     descriptors::{make_room, sockets_possible},
     error::LoadError,
     exchange::{Exchange, Wire},
     lag::watch_loop,
-    plan::{PointPlan, Window},
+    plan::PointPlan,
     report::PointReport,
     slip::{Desk, Ended, Slip},
     stop::{Stop, Wish},
@@ -145,7 +144,7 @@ pub async fn run_point<O: Observer + 'static>(
         users,
         start: Cell::new(Timestamp::ZERO),
         workload: RefCell::new(workload),
-        course: RefCell::new(Course::new(plan, users, Timestamp::ZERO)),
+        course: RefCell::new(Course::new(&plan.course(), users, Timestamp::ZERO)),
         ready: RefCell::default(),
         orders: Cell::new(0),
         flights: RefCell::default(),
@@ -184,7 +183,7 @@ impl<O: Observer + 'static> Run<O> {
         let start = self.client.clock().now().after(LEAD);
         self.start.set(start);
         self.course
-            .replace(Course::new(&self.plan, self.users, start));
+            .replace(Course::new(&self.plan.course(), self.users, start));
         let mut ready = self.ready.borrow_mut();
         let shifted: Vec<_> = ready.drain().map(|Reverse(r)| r).collect();
         ready.extend(shifted.into_iter().map(|r| {

@@ -2,11 +2,12 @@
 //! holds both.
 //!
 //! Entry types: [`answers`] turns load points into an [`OperatingPoint`]; [`RunResult`] is
-//! `result.json`; [`geometric`] says which concurrencies a sweep tries.
+//! `result.json`; [`auto`] says which load a sweep tries next, and for how long.
 //!
 //! Pure: which load comes next is decided from values alone.
 
 mod answers;
+pub mod auto;
 mod compare;
 mod document;
 mod findings;

@@ -23,6 +23,7 @@
 
 mod arrivals;
 mod cache;
+mod course;
 mod facts;
 mod file;
 mod lengths;
@@ -38,6 +39,7 @@ mod workload;
 
 pub use arrivals::{Arrivals, RatePoint, Schedule};
 pub use cache::SeenPrefixes;
+pub use course::{Course, CoursePlan, Settle, Window, WindowRule};
 pub use facts::{Percentiles, WorkloadFacts};
 pub use lengths::Lengths;
 pub use plan::{Load, PlannedRequest, Reply, Shard, point_seed};

@@ -182,6 +182,12 @@ impl Engine {
         Ok(())
     }
 
+    /// Changes how long steps take, from the next one on: a clock that drops, a neighbour on the
+    /// same machine.
+    pub const fn set_step_time(&mut self, step_time: StepTime) {
+        self.step_time = step_time;
+    }
+
     fn check(&self, request: &EngineRequest) -> Result<(), Refusal> {
         if request.input_tokens == 0 || request.output_tokens == 0 {
             return Err(Refusal::Empty);

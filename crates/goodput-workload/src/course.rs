@@ -1,14 +1,67 @@
 //! The course of one load point, without clock or socket: which part a request belongs to, when
 //! the window opens and closes, when the point is over.
 
-use std::{ops::Range, time::Duration};
+use std::{num::NonZeroU32, ops::Range, time::Duration};
 
 use goodput_record::{Phase, Timestamp};
 
-use crate::plan::{PointPlan, Settle, Window};
-
 #[cfg(test)]
 mod tests;
+
+/// How long the load runs before the window opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settle {
+    /// Not at all: the first request is measured.
+    None,
+    /// For this long.
+    Fixed(Duration),
+    /// Closed loop: until the first request of every user has ended, but no longer than this. The
+    /// first wave starts together and measures the herd, not the server.
+    FirstWave {
+        /// The longest wait.
+        at_most: Duration,
+    },
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// Requests whose origin lies in a span of this length, or shorter if it is closed early.
+    Duration(Duration),
+    /// This many requests.
+    Requests(NonZeroU32),
+}
+
+/// The rules of one load point's course, the same for a server on the network and for a simulated
+/// one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoursePlan {
+    /// Load before the window.
+    pub settle: Settle,
+    /// What is measured.
+    pub window: Window,
+    /// Whether load is kept up after the window has closed, until the last measured request has
+    /// ended; else a counted window sends exactly its count.
+    pub hold_load: bool,
+    /// How long measured requests may take after the window has closed; then they are cancelled.
+    pub drain: Duration,
+    /// The same after an interrupt.
+    pub grace: Duration,
+}
+
+impl CoursePlan {
+    /// Settled as told, load kept up while a timed window drains for at most two minutes.
+    #[must_use]
+    pub const fn new(settle: Settle, window: Window) -> Self {
+        Self {
+            settle,
+            window,
+            hold_load: matches!(window, Window::Duration(_)),
+            drain: Duration::from_mins(2),
+            grace: Duration::from_secs(5),
+        }
+    }
+}
 
 /// How the end of the window was found. Printed with the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +84,11 @@ enum Stage {
     Over,
 }
 
-/// See the module.
-#[derive(Debug)]
-pub(crate) struct Course {
-    settle: Settle,
-    window: Window,
-    drain: Duration,
-    grace: Duration,
+/// Where one load point stands: told of every arrival and every end, it says which part they belong
+/// to, when the window opens and closes and when the point is over.
+#[derive(Clone, Debug)]
+pub struct Course {
+    plan: CoursePlan,
     hold_load: bool,
     /// Users of a closed loop; `None` in an open loop.
     users: Option<u32>,
@@ -61,12 +112,10 @@ pub(crate) struct Course {
 
 impl Course {
     /// A point that starts at `start`. `users`: of a closed loop, else `None`.
-    pub(crate) fn new(plan: &PointPlan, users: Option<u32>, start: Timestamp) -> Self {
+    #[must_use]
+    pub fn new(plan: &CoursePlan, users: Option<u32>, start: Timestamp) -> Self {
         let mut course = Self {
-            settle: plan.settle,
-            window: plan.window,
-            drain: plan.drain,
-            grace: plan.grace,
+            plan: *plan,
             hold_load: plan.hold_load,
             users,
             start,
@@ -86,7 +135,7 @@ impl Course {
             gives_up: Timestamp::FAR_FUTURE,
             interrupted: false,
         };
-        if course.settle == Settle::None {
+        if course.plan.settle == Settle::None {
             course.open_window(start);
         }
         course
@@ -94,7 +143,7 @@ impl Course {
 
     /// A request is due at `due`, and it is now. The part it belongs to; `None`: it is not sent.
     /// `first_of_user`: whether it is the first of its user in a closed loop.
-    pub(crate) fn arrive(&mut self, due: Timestamp, first_of_user: bool) -> Option<Phase> {
+    pub fn arrive(&mut self, due: Timestamp, first_of_user: bool) -> Option<Phase> {
         self.tick(due);
         let phase = match self.stage {
             Stage::Over => return None,
@@ -117,7 +166,7 @@ impl Course {
     }
 
     fn is_late_for_window(&self, due: Timestamp) -> bool {
-        matches!(self.window, Window::Duration(_))
+        matches!(self.plan.window, Window::Duration(_))
             && !self.interrupted
             && self.users.is_none()
             && self.from.is_some_and(|from| due >= from)
@@ -128,7 +177,7 @@ impl Course {
         self.measured_open += 1;
         self.measured_issued += 1;
         self.last_issue = self.last_issue.max(at);
-        if let Window::Requests(n) = self.window
+        if let Window::Requests(n) = self.plan.window
             && self.measured_issued >= n.get()
         {
             let steady = self.measured_ended > 0 && Some(self.last_issue) > self.from;
@@ -143,7 +192,7 @@ impl Course {
 
     /// A request that [`Course::arrive`] let in has ended. The point is over at the next
     /// [`Course::tick`] at the earliest, so that what was due before can still be sent.
-    pub(crate) fn end(&mut self, phase: Phase, at: Timestamp) {
+    pub fn end(&mut self, phase: Phase, at: Timestamp) {
         self.open = self.open.saturating_sub(1);
         match phase {
             Phase::FirstWave => {
@@ -160,10 +209,10 @@ impl Course {
     }
 
     /// Time has passed.
-    pub(crate) fn tick(&mut self, now: Timestamp) {
+    pub fn tick(&mut self, now: Timestamp) {
         self.settle(now);
         if let (Stage::Measuring, Window::Duration(span), Some(from)) =
-            (self.stage, self.window, self.from)
+            (self.stage, self.plan.window, self.from)
             && now >= from.after(span)
         {
             self.close_window(from.after(span), now);
@@ -176,7 +225,7 @@ impl Course {
     /// Opens the window if the load has settled.
     fn settle(&mut self, now: Timestamp) {
         if self.stage == Stage::Settling && self.settled(now) {
-            let from = match self.settle {
+            let from = match self.plan.settle {
                 // The planned instant, not the instant at which somebody looked.
                 Settle::Fixed(span) => self.start.after(span),
                 _ => now,
@@ -186,7 +235,7 @@ impl Course {
     }
 
     fn settled(&self, now: Timestamp) -> bool {
-        match self.settle {
+        match self.plan.settle {
             Settle::None => true,
             Settle::Fixed(span) => now >= self.start.after(span),
             Settle::FirstWave { at_most } => {
@@ -206,11 +255,33 @@ impl Course {
         self.stage = Stage::Draining;
         self.to = Some(to);
         self.in_flight_at_end = self.measured_open;
-        self.gives_up = now.after(self.drain);
+        self.gives_up = now.after(self.plan.drain);
+    }
+
+    /// Enough has been seen: the window of a timed point closes now, and the point drains as ever.
+    /// Nothing happens unless it is open.
+    pub fn close_early(&mut self, now: Timestamp) {
+        self.tick(now);
+        if self.stage == Stage::Measuring && matches!(self.plan.window, Window::Duration(_)) {
+            self.close_window(now, now);
+            self.tick(now);
+        }
+    }
+
+    /// When the window opened; `None` while the load settles.
+    #[must_use]
+    pub const fn window_start(&self) -> Option<Timestamp> {
+        self.from
+    }
+
+    /// Whether the window is open.
+    #[must_use]
+    pub const fn measuring(&self) -> bool {
+        matches!(self.stage, Stage::Measuring)
     }
 
     /// The load cannot be carried further: nothing more is sent, what is in flight is drained.
-    pub(crate) fn give_up(&mut self, now: Timestamp) {
+    pub fn give_up(&mut self, now: Timestamp) {
         self.hold_load = false;
         match self.stage {
             Stage::Settling => self.stage = Stage::Over,
@@ -220,15 +291,15 @@ impl Course {
     }
 
     /// The user asked to stop: nothing more is sent, what is in flight gets a grace.
-    pub(crate) fn interrupt(&mut self, now: Timestamp) {
+    pub fn interrupt(&mut self, now: Timestamp) {
         self.interrupted = true;
         match self.stage {
             Stage::Settling => self.stage = Stage::Over,
             Stage::Measuring => {
                 self.close_window(now, now);
-                self.gives_up = now.after(self.grace);
+                self.gives_up = now.after(self.plan.grace);
             }
-            Stage::Draining => self.gives_up = self.gives_up.min(now.after(self.grace)),
+            Stage::Draining => self.gives_up = self.gives_up.min(now.after(self.plan.grace)),
             Stage::Over => {}
         }
         self.tick(now);
@@ -236,7 +307,7 @@ impl Course {
 
     /// The source of requests has run dry: nothing more will arrive. A counted window that was not
     /// filled ends here.
-    pub(crate) fn exhausted(&mut self, now: Timestamp) {
+    pub fn exhausted(&mut self, now: Timestamp) {
         if self.open == 0 && matches!(self.stage, Stage::Settling | Stage::Measuring) {
             self.rule = WindowRule::LastEnd;
             self.close_window(now, now);
@@ -245,8 +316,9 @@ impl Course {
     }
 
     /// The next instant at which something changes although nothing happens.
-    pub(crate) fn next_change(&self) -> Timestamp {
-        match (self.stage, self.settle, self.window) {
+    #[must_use]
+    pub fn next_change(&self) -> Timestamp {
+        match (self.stage, self.plan.settle, self.plan.window) {
             (Stage::Settling, Settle::Fixed(span) | Settle::FirstWave { at_most: span }, _) => {
                 self.start.after(span)
             }
@@ -259,7 +331,8 @@ impl Course {
     }
 
     /// Whether requests are still wanted.
-    pub(crate) fn sending(&self) -> bool {
+    #[must_use]
+    pub fn sending(&self) -> bool {
         match self.stage {
             Stage::Settling | Stage::Measuring => true,
             Stage::Draining => self.hold_load && !self.interrupted,
@@ -268,22 +341,26 @@ impl Course {
     }
 
     /// Whether the point is over: what is still in flight is to be cancelled.
-    pub(crate) const fn over(&self) -> bool {
+    #[must_use]
+    pub const fn over(&self) -> bool {
         matches!(self.stage, Stage::Over)
     }
 
     /// Whether it was ended early.
-    pub(crate) const fn interrupted(&self) -> bool {
+    #[must_use]
+    pub const fn interrupted(&self) -> bool {
         self.interrupted
     }
 
     /// Requests of the window that were in flight when it closed.
-    pub(crate) const fn in_flight_at_end(&self) -> u32 {
+    #[must_use]
+    pub const fn in_flight_at_end(&self) -> u32 {
         self.in_flight_at_end
     }
 
     /// The window, once the point is over; empty if it never opened.
-    pub(crate) fn window(&self) -> (Range<Timestamp>, WindowRule) {
+    #[must_use]
+    pub fn window(&self) -> (Range<Timestamp>, WindowRule) {
         let from = self.from.unwrap_or(self.start);
         let to = match self.rule {
             WindowRule::LastEnd => self.last_end,

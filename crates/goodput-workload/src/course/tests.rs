@@ -1,7 +1,3 @@
-use std::num::NonZeroU32;
-
-use goodput_workload::Load;
-
 use super::*;
 
 fn s(seconds: u64) -> Timestamp {
@@ -12,12 +8,15 @@ fn span(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn point(window: Window) -> PointPlan {
-    PointPlan::new(0, Load::Closed(NonZeroU32::MIN), window)
+fn point(window: Window) -> CoursePlan {
+    let settle = Settle::FirstWave {
+        at_most: Duration::from_secs(10),
+    };
+    CoursePlan::new(settle, window)
 }
 
-fn counted(n: u32) -> PointPlan {
-    PointPlan {
+fn counted(n: u32) -> CoursePlan {
+    CoursePlan {
         settle: Settle::None,
         ..point(Window::Requests(NonZeroU32::new(n).unwrap()))
     }
@@ -26,7 +25,7 @@ fn counted(n: u32) -> PointPlan {
 /// A closed loop in virtual time: user `u`'s `k`-th request takes `takes(u, k)` seconds.
 /// Returns the course, and (phase, origin, end) of every request.
 fn closed(
-    plan: &PointPlan,
+    plan: &CoursePlan,
     users: u32,
     takes: impl Fn(u32, u32) -> u64,
 ) -> (Course, Vec<(Phase, Timestamp, Timestamp)>) {
@@ -128,7 +127,7 @@ fn stragglers_do_not_stretch_a_counted_window() {
 /// O-ST-10: what is in flight when the window closes is counted, and neither success nor failure.
 #[test]
 fn requests_in_flight_at_the_end_are_counted() {
-    let plan = PointPlan {
+    let plan = CoursePlan {
         settle: Settle::None,
         ..point(Window::Duration(span(60)))
     };
@@ -148,7 +147,7 @@ fn draining_ends_at_its_limit() {
 
 #[test]
 fn an_interrupt_sends_nothing_more_and_keeps_what_was_measured() {
-    let plan = PointPlan {
+    let plan = CoursePlan {
         settle: Settle::None,
         ..point(Window::Duration(span(60)))
     };
@@ -175,4 +174,30 @@ fn an_open_loop_settles_for_a_span_and_belongs_by_its_due_time() {
     assert_eq!(phases.iter().filter(|p| **p == Phase::Settling).count(), 2);
     assert_eq!(phases.iter().filter(|p| **p == Phase::Measured).count(), 10);
     assert_eq!(phases.iter().filter(|p| **p == Phase::Drain).count(), 2);
+}
+
+#[test]
+fn a_timed_window_may_close_early_and_drains_as_ever() {
+    let plan = CoursePlan {
+        settle: Settle::None,
+        ..point(Window::Duration(span(60)))
+    };
+    let mut course = Course::new(&plan, Some(1), s(0));
+    assert_eq!(course.arrive(s(0), true), Some(Phase::Measured));
+    course.close_early(s(20));
+    assert!(course.sending() && !course.measuring() && !course.over());
+    // Load is kept up meanwhile, and what comes now is no longer measured.
+    assert_eq!(course.arrive(s(21), true), Some(Phase::Drain));
+    course.end(Phase::Measured, s(30));
+    course.tick(s(30));
+    assert!(course.over());
+    assert_eq!(course.window(), (s(0)..s(20), WindowRule::Fixed));
+}
+
+#[test]
+fn a_counted_window_does_not_close_early() {
+    let mut course = Course::new(&counted(3), Some(1), s(0));
+    course.arrive(s(0), true);
+    course.close_early(s(1));
+    assert!(course.measuring());
 }

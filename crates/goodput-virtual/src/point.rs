@@ -1,0 +1,349 @@
+//! One load point in virtual time.
+
+use std::{ops::Range, rc::Rc, sync::Arc, time::Duration};
+
+use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow};
+use goodput_record::{Arrival, Outcome, SeriesId, Timestamp, Vantage};
+use goodput_sim::EngineRequest;
+use goodput_slo::{Metric, Slo};
+use goodput_sweep::auto::Look;
+use goodput_workload::{
+    Course, CoursePlan, Load, PlannedRequest, Shard, Workload, WorkloadSpec, point_seed,
+};
+
+use crate::{
+    desk::{Desk, Filing},
+    replica::Replica,
+};
+
+/// A user whose request was refused waits this long before the next one: a refusal takes no time in
+/// the engine, and without a pause a closed loop would ask for ever at one instant.
+const AFTER_REFUSAL: Duration = Duration::from_millis(1);
+/// How often a point is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How much of the tokens' times is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Every token's: all figures of the row are exact.
+    EveryToken,
+    /// First and last token of a request, and how many came in each bin between, unless a clause
+    /// needs more. Several times as fast; attainment, goodput, throughput, TTFT, TPOT and E2E are
+    /// the same, what is said of single gaps (stall, median, ITL) is coarser.
+    Bins,
+}
+
+/// What all points of a sweep share.
+#[derive(Clone, Debug)]
+pub struct Setting<'a> {
+    /// What is asked of the replica.
+    pub workload: &'a Arc<WorkloadSpec>,
+    /// How it is judged.
+    pub slos: &'a [Slo],
+    /// The seed of the run.
+    pub seed: u64,
+    /// Width of the books' bins.
+    pub bin: Duration,
+    /// How much of the tokens' times is kept.
+    pub detail: Detail,
+}
+
+impl<'a> Setting<'a> {
+    /// Bins of 100 ms, every token by itself.
+    #[must_use]
+    pub const fn new(workload: &'a Arc<WorkloadSpec>, slos: &'a [Slo], seed: u64) -> Self {
+        Self {
+            workload,
+            slos,
+            seed,
+            bin: Duration::from_millis(100),
+            detail: Detail::EveryToken,
+        }
+    }
+
+    fn grain(&self) -> Duration {
+        let per_gap = |metric| {
+            matches!(
+                metric,
+                Metric::TimeToToken(_) | Metric::TpotMedian | Metric::ItlP99 | Metric::Stall
+            )
+        };
+        let mut clauses = self.slos.iter().flat_map(Slo::clauses);
+        let needed = clauses.any(|clause| per_gap(clause.metric));
+        if needed || self.detail == Detail::EveryToken {
+            Duration::ZERO
+        } else {
+            self.bin
+        }
+    }
+}
+
+/// One load point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PointPlan {
+    /// Its number within the run; the workload's seed depends on it.
+    pub point: u32,
+    /// The load.
+    pub load: Load,
+    /// Its course.
+    pub course: CoursePlan,
+    /// Nobody looks at it before its window has been open for this long.
+    pub look_from: Duration,
+    /// Requests in flight at which it is given up.
+    pub most_in_flight: u32,
+}
+
+impl PointPlan {
+    /// A point of this course, with up to 100,000 requests in flight.
+    #[must_use]
+    pub const fn new(point: u32, load: Load, course: CoursePlan) -> Self {
+        Self {
+            point,
+            load,
+            course,
+            look_from: Duration::ZERO,
+            most_in_flight: 100_000,
+        }
+    }
+}
+
+/// What a load point came to.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Its books.
+    pub books: PointBooks,
+    /// Its window.
+    pub window: Range<Timestamp>,
+    /// From its first request to the end of its drain.
+    pub span: Range<Timestamp>,
+    /// Most requests in flight at once.
+    pub in_flight_peak: u32,
+    /// Requests of the window in flight when it closed.
+    pub in_flight_at_end: u32,
+    /// Why it may not be used.
+    pub invalid: Vec<String>,
+}
+
+impl Measured {
+    /// Its row.
+    #[must_use]
+    pub fn row(&self, plan: &PointPlan) -> PointRow {
+        let (mode, concurrency, rate_req_s) = match plan.load {
+            Load::Closed(users) => (Mode::Closed, Some(users.get()), None),
+            Load::Open { per_second } => (Mode::Open, None, Some(per_second)),
+        };
+        self.books.row(&PointFacts {
+            point: plan.point,
+            mode,
+            concurrency,
+            rate_req_s,
+            window: self.window.clone(),
+            gpus: None,
+            in_flight_peak: Some(self.in_flight_peak),
+            in_flight_at_end: self.in_flight_at_end,
+            sent_share: Some(1.0),
+            loop_lag_p99_ns: None,
+            client_cpu_share: None,
+            server_cached_share: None,
+            server_timings: (0, 0, None),
+            invalid: self.invalid.clone(),
+            warnings: Vec::new(),
+        })
+    }
+}
+
+/// Drives one load point to its end. `look` is called about once a second of the window.
+pub fn run_point(
+    replica: &mut Replica,
+    setting: &Setting<'_>,
+    plan: &PointPlan,
+    mut look: impl FnMut(&PointBooks, Timestamp, Timestamp) -> Look,
+) -> Measured {
+    let mut run = Run::begin(replica, setting, plan);
+    let mut look_at = Timestamp::FAR_FUTURE;
+    while !run.course.over() {
+        let opened = run.course.window_start().filter(|_| run.course.measuring());
+        match opened {
+            None => look_at = Timestamp::FAR_FUTURE,
+            Some(opened) if look_at == Timestamp::FAR_FUTURE => {
+                look_at = opened.after(plan.look_from);
+            }
+            Some(opened) if look_at <= run.replica.now => {
+                let now = run.replica.now;
+                let mut books = run.filing.books.borrow_mut();
+                match look(&books, opened, now) {
+                    Look::Wait => {}
+                    Look::GoOn => books.looked(),
+                    Look::Close(_) => run.course.close_early(now),
+                }
+                look_at = now.after(LOOK_EVERY);
+            }
+            Some(_) => {}
+        }
+        if !run.step(look_at) {
+            break;
+        }
+    }
+    run.finish()
+}
+
+/// A load point under way.
+struct Run<'a> {
+    replica: &'a mut Replica,
+    plan: &'a PointPlan,
+    workload: Workload,
+    course: Course,
+    filing: Rc<Filing>,
+    desk: Desk,
+    start: Timestamp,
+    users: Option<u32>,
+    /// Why the point was given up.
+    gave_up: Option<String>,
+}
+
+impl<'a> Run<'a> {
+    fn begin(replica: &'a mut Replica, setting: &Setting<'_>, plan: &'a PointPlan) -> Self {
+        let start = replica.now;
+        let users = match plan.load {
+            Load::Closed(users) => Some(users.get()),
+            Load::Open { .. } => None,
+        };
+        let filing = Rc::new(Filing::new(PointBooks::new(setting.slos, setting.bin)));
+        let seed = point_seed(setting.seed, plan.point);
+        Self {
+            workload: Workload::new(setting.workload, plan.load, seed, Shard::WHOLE),
+            course: Course::new(&plan.course, users, start),
+            desk: Desk::new(Rc::clone(&filing), replica.requests, setting.grain()),
+            filing,
+            replica,
+            plan,
+            start,
+            users,
+            gave_up: None,
+        }
+    }
+
+    fn absolute(&self, due: Timestamp) -> Timestamp {
+        self.start.after(Duration::from_nanos(due.nanos()))
+    }
+
+    fn relative(&self, at: Timestamp) -> Timestamp {
+        Timestamp::ZERO.after(at.since(self.start).unwrap_or_default())
+    }
+
+    /// Goes on to the next thing that happens, at `look_at` at the latest. `false`: nothing ever
+    /// will.
+    fn step(&mut self, look_at: Timestamp) -> bool {
+        let due = self.workload.next_due().filter(|_| self.course.sending());
+        let due = due.map(|due| self.absolute(due));
+        let event = self.replica.engine.next_event();
+        let change = self.replica.next_change();
+        let others = [Some(self.course.next_change()), Some(look_at), change];
+        let next = [due, event].into_iter().chain(others).flatten().min();
+        let Some(next) = next.filter(|&at| at != Timestamp::FAR_FUTURE) else {
+            self.course.exhausted(self.replica.now);
+            return self.course.over();
+        };
+        let now = next.max(self.replica.now);
+        self.replica.now = now;
+        if change.is_some_and(|at| at <= now) {
+            self.replica.set_pace();
+        }
+        if due.is_some_and(|due| due <= now) {
+            // Whoever is due at the instant of a step's start takes part in it.
+            while self.course.sending()
+                && let Some(planned) = self.workload.take(self.relative(now))
+            {
+                self.arrive(now, &planned);
+            }
+        } else {
+            self.replica.engine.advance(now, &mut self.desk);
+        }
+        self.settle_ends();
+        self.course.tick(now);
+        if self.desk.in_flight > self.plan.most_in_flight && self.gave_up.is_none() {
+            self.gave_up = Some(format!(
+                "{} requests in flight: saturated",
+                self.desk.in_flight
+            ));
+            self.course.give_up(now);
+        }
+        true
+    }
+
+    fn arrive(&mut self, now: Timestamp, planned: &PlannedRequest) {
+        let due = self.absolute(planned.due);
+        let first = planned.step == 0 && self.users.is_some_and(|users| planned.session < users);
+        let Some(phase) = self.course.arrive(due, first) else {
+            return;
+        };
+        let index = self.replica.requests;
+        self.replica.requests += 1;
+        self.desk.arrive(arrival(index, due, planned), phase);
+        let request = EngineRequest {
+            index,
+            input_tokens: planned.input_tokens,
+            output_tokens: planned.output_tokens,
+            blocks: planned.prompt.blocks(self.replica.block_tokens),
+        };
+        if self.replica.engine.submit(now, request).is_err() {
+            self.desk.close(now, index, Outcome::Rejected);
+        }
+    }
+
+    /// Tells course and workload of what has ended.
+    fn settle_ends(&mut self) {
+        for ended in std::mem::take(&mut self.desk.ended) {
+            self.course.end(ended.phase, ended.at);
+            let at = self.relative(ended.at);
+            match ended.outcome {
+                Outcome::Ok => self.workload.ended(ended.session, at),
+                // A conversation does not go on after an answer that never came.
+                _ => self
+                    .workload
+                    .abandoned(ended.session, at.after(AFTER_REFUSAL)),
+            }
+        }
+    }
+
+    /// Cancels what is still open and closes the books.
+    fn finish(mut self) -> Measured {
+        let now = self.replica.now;
+        for index in self.desk.all() {
+            self.replica.engine.cancel(now, index);
+            self.desk.close(now, index, Outcome::Cancelled);
+        }
+        let (window, _) = self.course.window();
+        let books = self
+            .filing
+            .books
+            .replace(PointBooks::new(&[], Duration::from_secs(1)));
+        let mut invalid: Vec<String> = self.gave_up.into_iter().collect();
+        if books.measured() == 0 {
+            invalid.push("no request was measured".to_owned());
+        }
+        Measured {
+            window,
+            span: self.start..now,
+            in_flight_peak: self.desk.in_flight_peak,
+            in_flight_at_end: self.course.in_flight_at_end(),
+            books,
+            invalid,
+        }
+    }
+}
+
+fn arrival(id: u64, origin: Timestamp, planned: &PlannedRequest) -> Arrival {
+    Arrival {
+        id,
+        origin,
+        series: SeriesId::default(),
+        vantage: Vantage::Engine,
+        session: planned.session,
+        step: planned.step,
+        steps: planned.steps,
+        planned_input_tokens: planned.input_tokens,
+        planned_cached_tokens: planned.cached_tokens,
+        planned_output_tokens: planned.output_tokens,
+    }
+}
