@@ -86,6 +86,7 @@ impl PointBooks {
             mode: facts.mode,
             concurrency: facts.concurrency,
             rate_req_s: facts.rate_req_s,
+            other_arrivals: None,
             window_s: wall,
             requests: self.counted.measured,
             completed_req_s: rate(ok as f64, wall),

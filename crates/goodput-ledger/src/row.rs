@@ -131,6 +131,9 @@ pub struct PointRow {
     pub concurrency: Option<u32>,
     /// Arrivals a second asked of an open loop.
     pub rate_req_s: Option<f64>,
+    /// How arrivals came, where not as the workload's own do: `poisson`.
+    #[serde(default)]
+    pub other_arrivals: Option<String>,
     /// Length of the window.
     pub window_s: f64,
     /// Measured requests: their origin lies in the window.

@@ -17,6 +17,9 @@ pub struct PointPlan {
     pub settle: Settle,
     /// What is measured.
     pub window: Window,
+    /// From this length of the window on the observer is asked about once a second whether it has seen
+    /// enough ([`crate::Observer::enough`]); `None`: never.
+    pub look_from: Option<Duration>,
     /// Whether load is kept up after the window has closed, until the last measured request has
     /// ended; else a counted window sends exactly its count.
     pub hold_load: bool,
@@ -54,6 +57,7 @@ impl PointPlan {
             warm_up: false,
             settle,
             window,
+            look_from: None,
             hold_load: matches!(window, Window::Duration(_)),
             drain: Duration::from_mins(2),
             grace: Duration::from_secs(5),

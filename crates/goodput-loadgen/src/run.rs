@@ -35,12 +35,21 @@ const LOOKAHEAD: Duration = Duration::from_millis(25);
 /// From the end of the preparation to the first request.
 const LEAD: Duration = Duration::from_millis(2);
 
+/// From one look at a running point to the next.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// Who hears of a load point's requests, on the load thread.
 pub trait Observer {
     /// A request was due.
     fn arrived(&self, arrival: &Arrival, phase: Phase);
     /// A request has ended. Called after the next ones are on their way.
     fn ended(&self, ended: Ended);
+    /// Whether enough was seen of the point under way, whose window opened at `opened`: then it closes
+    /// now. Asked about once a second from [`PointPlan::look_from`] on.
+    fn enough(&self, opened: Timestamp, now: Timestamp) -> bool {
+        let _ = (opened, now);
+        false
+    }
     /// An empty buffer for a request's gaps; an observer may hand out used ones.
     fn gap_buffer(&self) -> GapBuffer {
         GapBuffer::default()
@@ -97,6 +106,8 @@ struct Run<O> {
     course: RefCell<Course>,
     ready: RefCell<BinaryHeap<Reverse<Ready>>>,
     orders: Cell<u64>,
+    /// When the observer is asked next whether it has seen enough.
+    look_at: Cell<Timestamp>,
     flights: RefCell<JoinSet<()>>,
     conversations: RefCell<crate::conversation::Conversations>,
     tally: RefCell<Tally>,
@@ -147,6 +158,7 @@ pub async fn run_point<O: Observer + 'static>(
         course: RefCell::new(Course::new(&plan.course(), users, Timestamp::ZERO)),
         ready: RefCell::default(),
         orders: Cell::new(0),
+        look_at: Cell::new(Timestamp::FAR_FUTURE),
         flights: RefCell::default(),
         conversations: RefCell::default(),
         tally: RefCell::default(),
@@ -198,6 +210,7 @@ impl<O: Observer + 'static> Run<O> {
             self.dispatch();
             self.tell();
             let now = self.client.clock().now();
+            self.look(now);
             if self.is_over(now, stop) {
                 return Ok(());
             }
@@ -212,6 +225,27 @@ impl<O: Observer + 'static> Run<O> {
                 woken = timer.until(wake) => { woken?; }
                 () = stop.reached(next_wish) => {}
             }
+        }
+    }
+
+    /// Asks the observer whether it has seen enough, when it is time to.
+    fn look(&self, now: Timestamp) {
+        let Some(from) = self.plan.look_from else {
+            return;
+        };
+        let mut course = self.course.borrow_mut();
+        course.tick(now);
+        let Some(opened) = course.window_start().filter(|_| course.measuring()) else {
+            self.look_at.set(Timestamp::FAR_FUTURE);
+            return;
+        };
+        if self.look_at.get() == Timestamp::FAR_FUTURE {
+            self.look_at.set(opened.after(from));
+        } else if self.look_at.get() <= now {
+            if self.observer.enough(opened, now) {
+                course.close_early(now);
+            }
+            self.look_at.set(now.after(LOOK_EVERY));
         }
     }
 
@@ -238,7 +272,7 @@ impl<O: Observer + 'static> Run<O> {
     }
 
     fn next_wake(&self) -> Timestamp {
-        let change = self.course.borrow().next_change();
+        let change = self.course.borrow().next_change().min(self.look_at.get());
         if !self.course.borrow().sending() {
             return change;
         }

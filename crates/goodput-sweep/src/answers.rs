@@ -2,7 +2,7 @@
 
 use goodput_ledger::{Between, Mode, PointRow};
 
-use crate::document::{ByGoodput, ByObjective, OperatingPoint};
+use crate::document::{ByGoodput, ByObjective, OperatingPoint, Search};
 
 /// Share of the goodput at the cap, or of the rate to sell, at which to add a replica.
 ///
@@ -25,7 +25,9 @@ pub struct Question {
 #[must_use]
 pub fn answers(points: &[PointRow], question: Question) -> OperatingPoint {
     let closed = by_load(points, Mode::Closed);
-    let open = by_load(points, Mode::Open);
+    let mut open = by_load(points, Mode::Open);
+    // What can be sold is what keeps the objective as requests really come.
+    open.retain(|p| p.other_arrivals.is_none());
     let curve = if closed.is_empty() { &open } else { &closed };
     let by_goodput = best(curve, |p| p.goodput_tok_s);
     let by_clauses = last_that_holds(curve);
@@ -56,6 +58,32 @@ pub fn answers(points: &[PointRow], question: Question) -> OperatingPoint {
         by_objective,
         run_at,
         missing,
+        search: None,
+    }
+}
+
+impl OperatingPoint {
+    /// The same answers where a search decided: the best load is the one that it found over all
+    /// points of that load together, with the interval of all of them.
+    #[must_use]
+    pub fn found_by(mut self, search: &Search, points: &[PointRow]) -> Self {
+        self.search = Some(search.clone());
+        let Some(peak) = &search.peak else {
+            return self;
+        };
+        let at_best = by_load(points, Mode::Closed)
+            .into_iter()
+            .filter(|p| p.concurrency.is_some() && p.concurrency == peak.best);
+        if let Some(row) = at_best.max_by(|a, b| a.window_s.total_cmp(&b.window_s)) {
+            self.by_goodput = Some(ByGoodput {
+                interval: peak.interval.or(row.goodput_interval),
+                late_share: row.late_share(),
+                row: row.clone(),
+            });
+            self.not_worse = peak.not_worse.iter().copied().map(f64::from).collect();
+            self.peak_bracketed = peak.bracketed;
+        }
+        self
     }
 }
 

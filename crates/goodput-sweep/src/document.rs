@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use goodput_ledger::{Between, PointRow};
 use serde::{Deserialize, Serialize};
 
+use crate::auto::{Found, FoundRate};
+
 /// The version of `result.json`. It rises when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
 
@@ -165,6 +167,22 @@ pub struct OperatingPoint {
     pub peak_bracketed: bool,
     /// Why an answer is missing, one sentence each.
     pub missing: Vec<String>,
+    /// What the automatic searches found and whether they could settle it. Null where every load was
+    /// named.
+    #[serde(default)]
+    pub search: Option<Search>,
+}
+
+/// What the searches of a sweep found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Search {
+    /// The closed-loop search for the largest goodput.
+    pub peak: Option<Found>,
+    /// The open-loop search under the workload's own arrivals.
+    pub rate: Option<FoundRate>,
+    /// The same under Poisson arrivals, where the workload's own come in bursts.
+    pub poisson_rate: Option<FoundRate>,
 }
 
 /// The rate to sell.

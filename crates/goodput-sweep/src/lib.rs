@@ -19,7 +19,7 @@ pub use answers::{Question, SCALE_OUT_SHARE, answers, run_at};
 pub use compare::{Compared, ComparedPoint, Comparison, Mismatch, compare, mismatches};
 pub use document::{
     ByGoodput, ByObjective, ClauseFacts, Finding, HoldsFor, OperatingPoint, PointChart, RequestBar,
-    RunResult, SCHEMA_VERSION, ServerFacts, SloFacts, WorkloadFacts,
+    RunResult, SCHEMA_VERSION, Search, ServerFacts, SloFacts, WorkloadFacts,
 };
 pub use findings::findings;
-pub use grid::{between_neighbours, geometric, next_rate};
+pub use grid::geometric;

@@ -238,13 +238,23 @@ pub(crate) struct EmulatorFlags {
 /// Flags of `sweep`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SweepFlags {
-    /// Users to try: 1,2,4 or 50:100:10 or 1..128 [default: 1 to 128, doubling]
-    #[arg(long, value_name = "LIST")]
-    pub(crate) concurrency: Option<String>,
-    /// Arrival rates to try, requests a second; none leaves the open loop out [default: searched
-    /// around the best closed-loop points]
-    #[arg(long, value_name = "LIST")]
-    pub(crate) rate: Option<String>,
+    /// Users to try: auto searches; none leaves the closed loop out; a list such as 1,2,4 or 50:100:10
+    /// or 1..128 is tried as it is
+    #[arg(long, value_name = "auto|none|LIST", default_value = "auto")]
+    pub(crate) concurrency: String,
+    /// Arrival rates to try, requests a second: auto searches; none leaves the open loop out; a list is
+    /// tried as it is
+    #[arg(long, value_name = "auto|none|LIST", default_value = "auto")]
+    pub(crate) rate: String,
+    /// After a list of users, search on around the best of them
+    #[arg(long)]
+    pub(crate) refine: bool,
+    /// The largest closed loop that auto tries
+    #[arg(long, value_name = "USERS", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) most: u32,
+    /// What the windows of each search may last together [default: 6m, on the emulator 50s]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) budget: Option<String>,
     /// Print what would be run and how long it takes, then stop
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -12,8 +12,8 @@ pub struct Live {
     pub load: String,
     /// What it does: `settling`, `measuring`, `draining`.
     pub phase: &'static str,
-    /// Which point of how many, counted from 1.
-    pub point: (u32, u32),
+    /// Which point, counted from 1, and of how many, where that is known.
+    pub point: (u32, Option<u32>),
     /// Share of the point that is done, 0 to 1.
     pub done: f64,
     /// Measured requests so far.
@@ -39,11 +39,12 @@ impl Live {
         )]
         let cells = (self.done.clamp(0.0, 1.0) * 10.0).round() as usize;
         let meter = format!("[{}{}]", "=".repeat(cells), " ".repeat(10 - cells));
+        let point = match self.point {
+            (point, Some(of)) => format!("{point}/{of}"),
+            (point, None) => format!("{point}"),
+        };
         let mut facts = vec![
-            format!(
-                "{}/{} {meter} {} {}",
-                self.point.0, self.point.1, self.load, self.phase
-            ),
+            format!("{point} {meter} {} {}", self.load, self.phase),
             format!("n {}", count(self.requests)),
             format!("{} open", count(self.in_flight)),
         ];

@@ -5,6 +5,7 @@ use std::{num::NonZeroU32, time::Duration};
 use goodput_ledger::{Between, PointRow, PointSoFar};
 use goodput_stats::looks_interval;
 use goodput_workload::Load;
+use serde::{Deserialize, Serialize};
 
 use super::{
     Ask, Look, Measure, Strategy, Why,
@@ -75,7 +76,8 @@ impl PeakPlan {
 }
 
 /// What a [`PeakSearch`] has found.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Found {
     /// The load of largest goodput. `None`: no request met the SLO at any load.
     pub best: Option<u32>,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use goodput_ledger::{Between, PointRow, PointSoFar};
 use goodput_stats::looks_confidence;
 use goodput_workload::Load;
+use serde::{Deserialize, Serialize};
 
 use super::{Ask, Look, Measure, Strategy, Why, schedule::Looks};
 
@@ -32,7 +33,8 @@ pub struct RatePlan {
 }
 
 /// What became of one rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tried {
     /// Requests a second.
     pub rate_req_s: f64,
@@ -43,7 +45,8 @@ pub struct Tried {
 }
 
 /// What a [`RateSearch`] has found.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FoundRate {
     /// The highest rate that was tested and surely keeps the objective, below the lowest that
     /// surely breaks it.

@@ -12,33 +12,10 @@ fn the_grid_has_both_ends_and_rises() {
 }
 
 #[test]
-fn the_grid_is_refined_where_goodput_turns() {
-    let around = |best| -> Vec<u32> {
-        let tested = geometric(128, 2.0);
-        between_neighbours(&tested, best)
-            .into_iter()
-            .map(Into::into)
-            .collect()
-    };
-    assert_eq!(around(64), [45, 91]);
-    assert_eq!(around(128), [91], "an end has one neighbour");
-    assert_eq!(around(1), [0_u32; 0], "there is nothing between 1 and 2");
-}
-
-#[test]
 fn run_at_is_two_thirds_to_five_sixths_of_the_cap() {
     assert_eq!(run_at(12), [8, 10]);
     assert_eq!(run_at(1), [1, 1]);
     assert_eq!(run_at(2), [2, 2]);
-}
-
-#[test]
-fn a_search_for_the_rate_steps_down_until_it_keeps_then_closes_in() {
-    assert_eq!(next_rate(&[(10.0, false)], 0.8, 0.1), Some(8.0));
-    assert_eq!(next_rate(&[(10.0, true)], 0.8, 0.1), Some(12.5));
-    let between = next_rate(&[(10.0, false), (8.0, true)], 0.8, 0.1);
-    assert!(between.is_some_and(|r| r > 8.0 && r < 10.0));
-    assert_eq!(next_rate(&[(10.0, false), (9.5, true)], 0.8, 0.1), None);
 }
 
 proptest! {

@@ -86,7 +86,7 @@ fn slo_facts(slo: &Slo) -> SloFacts {
 /// The document as far as a run has come. `why`: what is missing of it, if anything is.
 fn so_far(run: &Run, why: Option<String>) -> RunResult {
     let paper = &run.paper;
-    let operating_point = answers(&run.points, run.question);
+    let operating_point = run.answers();
     RunResult {
         schema_version: SCHEMA_VERSION,
         goodput_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -213,7 +213,11 @@ fn decided_by_invalid(result: &RunResult) -> bool {
         objective: result.holds_for.slos.first().map_or(1.0, |s| s.objective),
         e2e_at_tokens: 2,
     };
-    let (with, without) = (answers(&all, question), &result.operating_point);
+    let without = &result.operating_point;
+    let mut with = answers(&all, question);
+    if let Some(search) = &without.search {
+        with = with.found_by(search, &all);
+    }
     let number = |p: &Option<goodput_ledger::PointRow>| p.as_ref().map(|p| p.point);
     let best = |o: &goodput_sweep::OperatingPoint| o.by_goodput.as_ref().map(|b| b.row.point);
     let sell = |o: &goodput_sweep::OperatingPoint| o.by_objective.as_ref().map(|b| b.row.point);

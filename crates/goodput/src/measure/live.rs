@@ -29,8 +29,8 @@ pub(crate) struct Doing {
     pub(crate) title: String,
     /// Which point, from 1.
     pub(crate) point: usize,
-    /// Of how many.
-    pub(crate) points: usize,
+    /// Of how many, where that is known.
+    pub(crate) points: Option<usize>,
     /// How long it takes, about.
     pub(crate) expected: Duration,
     /// How long each of the later points takes, about.
@@ -136,8 +136,10 @@ impl Drop for LiveLine {
 
 fn line(doing: &Doing, counts: LiveCounts, spent: Duration, style: Style) -> String {
     let whole = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let later = doing.each_later * whole(doing.points.saturating_sub(doing.point));
-    let left = doing.expected.saturating_sub(spent) + later;
+    let left = doing.points.map(|points| {
+        let later = doing.each_later * whole(points.saturating_sub(doing.point));
+        doing.expected.saturating_sub(spent) + later
+    });
     Live {
         load: doing.title.clone(),
         phase: if counts.measured > 0 {
@@ -145,13 +147,13 @@ fn line(doing: &Doing, counts: LiveCounts, spent: Duration, style: Style) -> Str
         } else {
             "settling"
         },
-        point: (whole(doing.point), whole(doing.points)),
+        point: (whole(doing.point), doing.points.map(whole)),
         done: spent.as_secs_f64() / doing.expected.as_secs_f64().max(0.1),
         requests: counts.measured,
         in_flight: counts.arrived.saturating_sub(counts.ended),
         attainment: (counts.measured > 0).then(|| counts.met as f64 / counts.measured as f64),
         throughput_tok_s: None,
-        left_s: Some(left.as_secs_f64()),
+        left_s: left.map(|left| left.as_secs_f64()),
     }
     .line(style)
 }

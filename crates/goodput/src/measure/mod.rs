@@ -8,6 +8,7 @@ mod observer;
 mod plan;
 mod run;
 mod scrape;
+mod search;
 mod server;
 mod setup;
 mod signals;
@@ -28,19 +29,18 @@ use crate::{
 
 /// `goodput sweep`.
 pub(crate) fn sweep(flags: &SweepFlags, voice: Voice) -> Result<Exit, Failure> {
-    let grid = sweep::Grid::new(flags)?;
-    let most = grid.users.iter().max().copied();
+    let loads = sweep::Loads::new(flags)?;
     let task = setup::Task {
         kind: "sweep",
-        most_users: most,
+        most_users: loads.warm_up_users(),
         dry_run: flags.dry_run,
     };
     setup::carry_out(&flags.run, &task, voice, async |run| {
-        voice.say(&grid.cost(run));
+        voice.say(&loads.cost(run));
         if flags.dry_run {
             return Ok(());
         }
-        sweep::run_grid(run, &grid).await
+        sweep::run_loads(run, &loads).await
     })
 }
 

@@ -11,7 +11,10 @@ use goodput_loadgen::{Ended, Observer};
 use goodput_record::{Arrival, Phase, RequestSummary, Series, SeriesId, Timestamp};
 use goodput_results::{RowJob, RowWriter};
 use goodput_slo::Verdict;
-use goodput_sweep::RequestBar;
+use goodput_sweep::{
+    RequestBar,
+    auto::{Look, Strategy},
+};
 
 /// Requests of a point that the timeline shows.
 const BARS: usize = 120;
@@ -37,7 +40,11 @@ pub(crate) struct PointObserver {
     names: Rc<dyn Fn(SeriesId) -> Series>,
     bars: RefCell<Vec<RequestBar>>,
     live: Arc<Mutex<LiveCounts>>,
+    strategy: Option<SharedStrategy>,
 }
+
+/// A strategy that looks at points while they run.
+pub(crate) type SharedStrategy = Rc<RefCell<dyn Strategy>>;
 
 impl PointObserver {
     pub(crate) fn new(
@@ -46,6 +53,7 @@ impl PointObserver {
         rows: Arc<RowWriter>,
         names: Rc<dyn Fn(SeriesId) -> Series>,
         live: Arc<Mutex<LiveCounts>>,
+        strategy: Option<SharedStrategy>,
     ) -> Self {
         Self {
             point,
@@ -54,6 +62,7 @@ impl PointObserver {
             names,
             bars: RefCell::default(),
             live,
+            strategy,
         }
     }
 
@@ -85,6 +94,21 @@ impl Observer for PointObserver {
     fn arrived(&self, arrival: &Arrival, _phase: Phase) {
         self.books.borrow_mut().arrived(arrival);
         lock(&self.live).arrived += 1;
+    }
+
+    fn enough(&self, opened: Timestamp, now: Timestamp) -> bool {
+        let Some(strategy) = &self.strategy else {
+            return false;
+        };
+        let mut books = self.books.borrow_mut();
+        match strategy.borrow_mut().look(&books.so_far(opened, now)) {
+            Look::Wait => false,
+            Look::GoOn => {
+                books.looked();
+                false
+            }
+            Look::Close(_) => true,
+        }
     }
 
     fn ended(&self, ended: Ended) {

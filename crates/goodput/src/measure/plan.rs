@@ -12,6 +12,15 @@ const E2E_WINDOWS: u32 = 5;
 /// The longest window that is chosen without being asked for.
 const LONGEST: Duration = Duration::from_mins(15);
 
+/// What the windows of one search may last together: a quarter of eight points of three minutes.
+const BUDGET: Duration = Duration::from_mins(6);
+/// The same on the emulated replica, for a first look.
+const BUDGET_EMULATED: Duration = Duration::from_secs(50);
+/// The shortest window of a search.
+const SHORTEST_LOOK: Duration = Duration::from_secs(8);
+/// The same on the emulated replica.
+const SHORTEST_LOOK_EMULATED: Duration = Duration::from_secs(3);
+
 /// What decides the length of points.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lengths {
@@ -22,6 +31,29 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
+    /// Whether the length of points was asked for.
+    pub(crate) const fn is_asked(self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// What the windows of one search may last together.
+    pub(crate) const fn budget(self) -> Duration {
+        if self.emulated {
+            BUDGET_EMULATED
+        } else {
+            BUDGET
+        }
+    }
+
+    /// The shortest window of a search.
+    pub(crate) const fn shortest_look(self) -> Duration {
+        if self.emulated {
+            SHORTEST_LOOK_EMULATED
+        } else {
+            SHORTEST_LOOK
+        }
+    }
+
     /// The window of a closed-loop point where requests are expected to take `e2e_p95`.
     pub(crate) fn closed(self, e2e_p95: Duration) -> Duration {
         let shortest = if self.emulated {

@@ -14,13 +14,16 @@ use goodput_loadgen::{
 use goodput_record::Timestamp;
 use goodput_results::{Folder, RowWriter};
 use goodput_slo::Slo;
-use goodput_sweep::{OperatingPoint, PointChart, Question, answers};
+use goodput_sweep::{
+    OperatingPoint, PointChart, Question, Search, answers,
+    auto::{Measure, settle},
+};
 use goodput_workload::{Load, Shard, Workload, WorkloadSpec, point_seed};
 
 use super::{
     document::{self, Paper},
     live::{Doing, LiveTable},
-    observer::{LiveCounts, PointObserver},
+    observer::{LiveCounts, PointObserver, SharedStrategy},
     plan::Lengths,
     scrape::Scrape,
 };
@@ -44,6 +47,8 @@ pub(crate) struct Run {
     pub(crate) signal: Rc<Cell<Option<u8>>>,
     pub(crate) slos: Vec<Slo>,
     pub(crate) spec: Arc<WorkloadSpec>,
+    /// How arrivals come at present, where not as the workload's own do.
+    pub(crate) other_arrivals: Option<&'static str>,
     pub(crate) seed: u64,
     pub(crate) gpus: Option<u32>,
     pub(crate) requests: Option<std::num::NonZeroU32>,
@@ -60,6 +65,8 @@ pub(crate) struct Run {
     pub(crate) scrape: Option<Scrape>,
     pub(crate) live: LiveTable,
     pub(crate) points: Vec<PointRow>,
+    /// What the automatic search found, if one ran.
+    pub(crate) search: Option<Search>,
     /// Why a point was given up: the server went away, or could not keep up by far.
     pub(crate) given_up: Option<String>,
     pub(crate) charts: Vec<PointChart>,
@@ -90,7 +97,11 @@ impl Run {
 
     /// The answers so far.
     pub(crate) fn answers(&self) -> OperatingPoint {
-        answers(&self.points, self.question)
+        let answers = answers(&self.points, self.question);
+        match &self.search {
+            Some(search) => answers.found_by(search, &self.points),
+            None => answers,
+        }
     }
 
     /// Warms the server up with prompts that no load point sends again.
@@ -105,7 +116,12 @@ impl Run {
             },
         };
         let seed = point_seed(self.seed, WARM_UP);
-        self.carry_out(&plan, seed, "warm-up".to_owned(), 0).await?;
+        let job = Job {
+            title: "warm-up".to_owned(),
+            points_left: Some(0),
+            strategy: None,
+        };
+        self.carry_out(&plan, seed, job).await?;
         Ok(())
     }
 
@@ -115,23 +131,50 @@ impl Run {
         load: Load,
         points_left: usize,
     ) -> Result<&PointRow, Failure> {
-        let number = u32::try_from(self.points.len()).unwrap_or(WARM_UP - 1);
-        let window = match self.requests {
-            Some(requests) => Window::Requests(requests),
-            None => Window::Duration(match load {
-                Load::Closed(_) => self.lengths.closed(self.e2e_p95()),
-                Load::Open { per_second } => {
-                    self.lengths
-                        .open(self.e2e_p95(), per_second, self.objective())
-                }
-            }),
+        let window = match load {
+            Load::Closed(_) => self.lengths.closed(self.e2e_p95()),
+            Load::Open { per_second } => {
+                self.lengths
+                    .open(self.e2e_p95(), per_second, self.objective())
+            }
         };
+        self.point_of(load, window, None, Some(points_left)).await
+    }
+
+    /// Measures the load point that a strategy asks for; the strategy may close it early, unless the
+    /// length of points was asked for.
+    pub(crate) async fn asked_point(
+        &mut self,
+        asked: Measure,
+        strategy: &SharedStrategy,
+    ) -> Result<&PointRow, Failure> {
+        let looks =
+            Some((Rc::clone(strategy), asked.at_least)).filter(|_| !self.lengths.is_asked());
+        let window = self.lengths.asked.unwrap_or(asked.at_most);
+        self.point_of(asked.load, window, looks, None).await
+    }
+
+    async fn point_of(
+        &mut self,
+        load: Load,
+        window: Duration,
+        looks: Option<(SharedStrategy, Duration)>,
+        points_left: Option<usize>,
+    ) -> Result<&PointRow, Failure> {
+        let number = u32::try_from(self.points.len()).unwrap_or(WARM_UP - 1);
+        let window = self
+            .requests
+            .map_or(Window::Duration(window), Window::Requests);
         let mut plan = PointPlan::new(number, load, window);
         plan.settle = self.settle(load);
+        plan.look_from = looks.as_ref().map(|looks| looks.1);
         let seed = point_seed(self.seed, number);
-        let (books, bars, report) = self
-            .carry_out(&plan, seed, load_words(load), points_left)
-            .await?;
+        let job = Job {
+            title: load_words(load),
+            points_left,
+            strategy: looks.map(|looks| looks.0),
+        };
+        let (books, bars, report) = self.carry_out(&plan, seed, job).await?;
         let row = self.row(&plan, &books, &report);
         if let Some(ms) = row.e2e_p95_ms {
             self.e2e_p95 = Some(Duration::from_secs_f64(ms / 1e3));
@@ -167,22 +210,14 @@ impl Run {
         if self.requests.is_some() && self.cold {
             return Settle::None;
         }
-        match load {
-            Load::Closed(_) => Settle::FirstWave {
-                at_most: (4 * self.e2e_p95()).max(Duration::from_secs(10)),
-            },
-            Load::Open { .. } => Settle::Fixed(
-                (2 * self.e2e_p95()).clamp(Duration::from_secs(2), Duration::from_mins(1)),
-            ),
-        }
+        settle(load, self.e2e_p95())
     }
 
     async fn carry_out(
         &mut self,
         plan: &PointPlan,
         seed: u64,
-        title: String,
-        points_left: usize,
+        job: Job,
     ) -> Result<(PointBooks, Vec<goodput_sweep::RequestBar>, PointReport), Failure> {
         let counts = Arc::new(Mutex::new(LiveCounts::default()));
         let names = {
@@ -202,15 +237,16 @@ impl Run {
             Arc::clone(&self.rows),
             names,
             Arc::clone(&counts),
+            job.strategy,
         ));
         let workload = match self.ramp {
             None => Workload::new(&self.spec, plan.load, seed, Shard::WHOLE),
             Some(ramp) => Workload::with_ramp(&self.spec, plan.load, seed, Shard::WHOLE, ramp),
         };
         let doing = Doing {
-            title,
+            title: job.title,
             point: self.points.len() + 1,
-            points: self.points.len() + 1 + points_left,
+            points: job.points_left.map(|left| self.points.len() + 1 + left),
             expected: self.expected(plan),
             each_later: self.lengths.closed(self.e2e_p95())
                 + Duration::from_secs(2)
@@ -311,6 +347,10 @@ impl Run {
             warnings,
         };
         let mut row = books.row(&facts);
+        row.other_arrivals = self
+            .other_arrivals
+            .filter(|_| row.mode == Mode::Open)
+            .map(str::to_owned);
         if !self.client.target().stream {
             // Whole answers were asked for: that they came is no finding.
             row.not_streamed = 0;
@@ -336,6 +376,15 @@ fn ran_dry(plan: &PointPlan, report: &PointReport) -> Option<String> {
     Some(format!(
         "the workload had only {short}: rows are sent once unless it says `repeat = true`"
     ))
+}
+
+/// A load point, beside its plan.
+struct Job {
+    title: String,
+    /// How many points follow, where that is known.
+    points_left: Option<usize>,
+    /// Who looks at it while it runs.
+    strategy: Option<SharedStrategy>,
 }
 
 /// How much warm-up a run gives the server.

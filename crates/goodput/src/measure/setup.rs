@@ -176,6 +176,8 @@ impl Setting<'_> {
             paper,
             folder,
             points: Vec::new(),
+            search: None,
+            other_arrivals: None,
             given_up: None,
             charts: Vec::new(),
             e2e_p95: None,
