@@ -44,7 +44,8 @@ impl Verdict {
 
 /// Attainment of the first SLO against the open-loop rate, with 95% intervals and the objective.
 pub(crate) fn by_rate(result: &RunResult) -> Option<Chart> {
-    let points = by_load(&result.points, Mode::Open);
+    let mut points = by_load(&result.points, Mode::Open);
+    points.retain(|p| p.other_arrivals.is_none());
     if points.is_empty() {
         return None;
     }

@@ -272,8 +272,10 @@ fn load(point: &PointRow) -> String {
 
 /// The load with its unit: `40 in flight`.
 pub(crate) fn load_words(point: &PointRow) -> String {
-    match point.mode {
-        Mode::Closed => format!("{} in flight", number(point.load())),
-        Mode::Open => format!("{} req/s", number(point.load())),
+    let load = number(point.load());
+    match (point.mode, &point.other_arrivals) {
+        (Mode::Closed, _) => format!("{load} in flight"),
+        (Mode::Open, None) => format!("{load} req/s"),
+        (Mode::Open, Some(arrivals)) => format!("{load} req/s {arrivals}"),
     }
 }

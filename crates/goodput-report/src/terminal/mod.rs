@@ -22,6 +22,7 @@ pub use live::{Live, cost};
 pub(crate) use points::too_few;
 pub use points::{
     Scale, closed_heading, closed_row, closed_table, open_heading, open_row, open_table,
+    other_arrivals,
 };
 
 pub use tiers::tiers;

@@ -201,11 +201,29 @@ pub fn open_table(result: &RunResult, style: Style) -> String {
         .slos
         .first()
         .map_or(1.0, |slo| slo.objective);
-    let mut out = open_heading(&result.holds_for.workload.arrivals, style);
-    for point in points {
-        out += &open_row(point, objective, style);
+    let (own, other): (Vec<&PointRow>, Vec<&PointRow>) =
+        points.iter().partition(|p| p.other_arrivals.is_none());
+    let mut out = String::new();
+    for points in [own, other] {
+        let Some(first) = points.first() else {
+            continue;
+        };
+        let arrivals = first.other_arrivals.as_ref().map_or_else(
+            || result.holds_for.workload.arrivals.clone(),
+            |other| other_arrivals(other),
+        );
+        out += &open_heading(&arrivals, style);
+        for point in points {
+            out += &open_row(point, objective, style);
+        }
     }
     out
+}
+
+/// Arrivals that are not the workload's own, in words.
+#[must_use]
+pub fn other_arrivals(name: &str) -> String {
+    format!("{name} arrivals, beside the workload's own")
 }
 
 /// `!clock` for an invalid point: the first word of its first warning, where it is a name.

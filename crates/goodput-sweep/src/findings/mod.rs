@@ -1,5 +1,6 @@
 //! What a reader of a result should know, with the evidence for it.
 
+mod search;
 mod streams;
 
 use goodput_ledger::{Mode, PointRow};
@@ -21,7 +22,7 @@ pub fn findings(points: &[PointRow], answers: &OperatingPoint) -> Vec<Finding> {
     // Latencies of an invalid point may be this machine's doing; lengths and counts are the server's.
     let used: Vec<PointRow> = points.iter().filter(|p| p.valid).cloned().collect();
     let closed = closed_by_load(&used);
-    let rules: [Option<Finding>; 18] = [
+    let rules: [Option<Finding>; 21] = [
         invalid_points(points),
         failures(points),
         batching_gains_nothing(&closed),
@@ -29,6 +30,9 @@ pub fn findings(points: &[PointRow], answers: &OperatingPoint) -> Vec<Finding> {
         closed_loop_queue(&closed),
         binding_clause(&used),
         not_bracketed(points, answers),
+        search::peak_not_resolved(answers),
+        search::rate_not_resolved(answers),
+        search::server_changed(answers),
         few_samples(&used),
         other_rate(&used),
         bursts(points),

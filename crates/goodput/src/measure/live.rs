@@ -13,7 +13,7 @@ use std::{
 use goodput_ledger::{Mode, PointRow};
 use goodput_report::{
     Style,
-    terminal::{Live, Scale, closed_heading, closed_row, open_heading, open_row},
+    terminal::{Live, Scale, closed_heading, closed_row, open_heading, open_row, other_arrivals},
 };
 
 use super::observer::{LiveCounts, lock};
@@ -66,7 +66,9 @@ impl LiveTable {
 
     /// Shows a finished point.
     pub(crate) fn row(&mut self, row: &PointRow, objective: f64) {
-        let first_of_mode = self.rows.last().is_none_or(|last| last.mode != row.mode);
+        let first_of_mode = self.rows.last().is_none_or(|last| {
+            (last.mode, &last.other_arrivals) != (row.mode, &row.other_arrivals)
+        });
         self.rows.push(row.clone());
         let mut text = String::new();
         match row.mode {
@@ -78,7 +80,8 @@ impl LiveTable {
             }
             Mode::Open => {
                 if first_of_mode {
-                    text += &open_heading(&self.arrivals, self.style);
+                    let other = row.other_arrivals.as_deref().map(other_arrivals);
+                    text += &open_heading(other.as_ref().unwrap_or(&self.arrivals), self.style);
                 }
                 text += &open_row(row, objective, self.style);
             }
