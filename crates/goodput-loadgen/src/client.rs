@@ -248,6 +248,11 @@ impl Client {
         Ok((stream, self.took(began)))
     }
 
+    /// The sockets that are open.
+    pub(crate) fn sockets(&self) -> &crate::socket::Sockets {
+        self.dialer.sockets()
+    }
+
     fn took(&self, began: goodput_record::Timestamp) -> Duration {
         self.clock.now().since(began).unwrap_or_default()
     }

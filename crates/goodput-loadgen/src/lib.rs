@@ -40,6 +40,7 @@ mod runtime;
 mod scrape;
 mod server;
 mod slip;
+mod socket;
 mod stop;
 mod tally;
 mod target;
