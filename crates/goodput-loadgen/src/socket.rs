@@ -178,7 +178,14 @@ mod tests {
             assert_eq!(sockets.unread(8).bytes, 300);
             drop(b);
             sockets.unread(8);
-            assert_eq!(sockets.unread(8), Unread { looked_at: 1, open: 1, bytes: 0 });
+            assert_eq!(
+                sockets.unread(8),
+                Unread {
+                    looked_at: 1,
+                    open: 1,
+                    bytes: 0
+                }
+            );
         });
     }
 
@@ -190,7 +197,10 @@ mod tests {
             for bytes in [1_u8, 2, 3] {
                 let (ours, mut theirs) = pair().await;
                 sockets.add(&ours);
-                theirs.write_all(&vec![0; usize::from(bytes)]).await.unwrap();
+                theirs
+                    .write_all(&vec![0; usize::from(bytes)])
+                    .await
+                    .unwrap();
                 kept.push((ours, theirs));
             }
             let seen: Vec<u64> = (0..6).map(|_| sockets.unread(1).bytes).collect();
