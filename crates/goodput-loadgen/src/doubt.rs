@@ -11,10 +11,14 @@ use crate::{invalid::Invalid, path::too_narrow, plan::PointPlan, report::PointRe
 
 /// The share of a figure that may be the client's own doing.
 pub const MOVED_SHARE: f64 = 0.05;
-/// Less than this of a TTFT is nobody's concern, whatever share it is.
-pub(crate) const TTFT_FLOOR: Duration = Duration::from_millis(1);
+/// Less than this of a median TTFT is nobody's concern, whatever share it is.
+const TTFT_FLOOR: Duration = Duration::from_micros(500);
+/// The same of its 99th percentile, which no point of some hundred requests knows to 2 ms.
+const TTFT_P99_FLOOR: Duration = Duration::from_millis(2);
 /// The same of a TPOT.
 const TPOT_FLOOR: Duration = Duration::from_micros(100);
+/// Arrivals closer together than this are not told apart, nor are shorter waits.
+pub(crate) const GAP_FLOOR: Duration = Duration::from_millis(1);
 /// The share of one core above which the load thread is too busy to be believed.
 const CPU_SHARE_MAX: f64 = 0.9;
 /// The load thread may stand still once for this share of a point: a percentile of its lag does not
@@ -24,8 +28,6 @@ const STILL_SHARE_MAX: f64 = 0.02;
 const STILL_LEAST: Duration = Duration::from_millis(200);
 /// Configured and observed peak of requests in flight may differ by this share.
 const PEAK_TOLERANCE: f64 = 0.02;
-/// The percentiles that are watched, by their names.
-const WATCHED: [f64; 2] = [0.5, 0.99];
 
 /// The latencies of the measured requests that the rule weighs the client's lateness against.
 #[derive(Clone, Debug, Default)]
@@ -100,43 +102,56 @@ impl Moved {
 
 /// Works out what the load thread's `lag` and the sends did to the figures.
 pub(crate) fn moved(latencies: &Latencies, lag: &Distribution) -> Vec<Moved> {
-    let quantiles = |of: &Distribution| of.quantiles(&WATCHED);
-    let of = |names: [&'static str; 2],
-              values: &Distribution,
-              from_send: Option<&Distribution>,
-              scale,
-              floor: Duration| {
-        let reads = quantile_shifts(values, lag, scale, &WATCHED).unwrap_or_else(|| vec![0.0; 2]);
-        let bare = from_send.map(quantiles);
-        let seen = quantiles(values).into_iter().enumerate();
-        seen.filter_map(|(i, value)| {
-            let value = value?;
-            let sends = bare
-                .as_ref()
-                .and_then(|bare| bare[i])
-                .map_or(0.0, |b| value - b);
-            let value = span_of(value / 1e9);
-            Some(Moved {
-                figure: names[i],
-                value,
-                by_sends: span_of(sends / 1e9),
-                by_reads: span_of(reads[i] / 1e9),
-                bound: value.mul_f64(MOVED_SHARE).max(floor),
-            })
-        })
-        .collect::<Vec<_>>()
-    };
     let gaps = latencies.gaps.quantile(0.5).unwrap_or(1.0).max(1.0);
-    let mut all = of(
-        ["ttft p50", "ttft p99"],
-        &latencies.ttft,
-        Some(&latencies.ttft_from_send),
-        1.0,
-        TTFT_FLOOR,
-    );
-    let tpot = ["tpot p50", "tpot p99"];
-    all.extend(of(tpot, &latencies.tpot, None, 1.0 / gaps, TPOT_FLOOR));
-    all
+    let ttft = by_reads(&latencies.ttft, lag, 1.0);
+    let tpot = by_reads(&latencies.tpot, lag, 1.0 / gaps);
+    let watched = [
+        ("ttft p50", &latencies.ttft, 0.5, &ttft, TTFT_FLOOR),
+        ("ttft p99", &latencies.ttft, 0.99, &ttft, TTFT_P99_FLOOR),
+        ("tpot p50", &latencies.tpot, 0.5, &tpot, TPOT_FLOOR),
+        ("tpot p99", &latencies.tpot, 0.99, &tpot, TPOT_FLOOR),
+    ];
+    let row = |(figure, of, q, reads, floor): (_, &Distribution, f64, &Vec<Shift>, Duration)| {
+        let ns = of.quantile(q)?;
+        let bare = if std::ptr::eq(of, &raw const latencies.ttft) {
+            latencies.ttft_from_send.quantile(q)?
+        } else {
+            ns
+        };
+        let value = span_of(ns / 1e9);
+        Some(Moved {
+            figure,
+            value,
+            by_sends: span_of((ns - bare) / 1e9),
+            by_reads: span_of(most_moved(reads, q).unwrap_or_default() / 1e9),
+            bound: value.mul_f64(MOVED_SHARE).max(floor),
+        })
+    };
+    watched.into_iter().filter_map(row).collect()
+}
+
+/// A percentile (0 to 1), its value, and how much of that may be late reads, in ns.
+type Shift = (f64, f64, f64);
+
+/// What late reads do to percentiles up to the 99th.
+fn by_reads(values: &Distribution, lag: &Distribution, scale: f64) -> Vec<Shift> {
+    const GRID: [f64; 8] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99];
+    let shifts = quantile_shifts(values, lag, scale, &GRID).unwrap_or_default();
+    let seen = GRID.iter().zip(values.quantiles(&GRID)).zip(shifts);
+    seen.filter_map(|((q, value), shift)| Some((*q, value?, shift)))
+        .collect()
+}
+
+/// The most that the `q` percentile can have been moved. True percentiles are in order too: it lies
+/// at least where a lower one lay, so it was moved by no more than its distance from that and what
+/// that one was moved by. Latencies that lie close together tell that nothing moved them.
+fn most_moved(shifts: &[Shift], q: f64) -> Option<f64> {
+    let value = shifts.iter().find(|s| s.0 >= q)?.1;
+    shifts
+        .iter()
+        .filter(|s| s.0 <= q)
+        .map(|s| value - s.1 + s.2)
+        .min_by(f64::total_cmp)
 }
 
 /// Everything that makes a point's figures doubtful, apart from what ended it early.
@@ -209,7 +224,7 @@ fn displaced(report: &PointReport) -> Option<Invalid> {
         .unwrap_or(u32::MAX)
         .max(1);
     let gap = report.window_span()? / arrivals;
-    (late > gap.max(TTFT_FLOOR)).then(|| Invalid::Arrivals {
+    (late > gap.max(GAP_FLOOR)).then(|| Invalid::Arrivals {
         late,
         gap,
         cause: report.machine.cause(),
@@ -221,7 +236,7 @@ fn displaced(report: &PointReport) -> Option<Invalid> {
 fn idle(report: &PointReport) -> Option<Invalid> {
     let (late, served) = (report.send_lag.mean()?, report.latencies.e2e.mean()?);
     let share = late / (late + served).max(1.0);
-    (share > MOVED_SHARE && late > nanos(TTFT_FLOOR) as f64).then(|| Invalid::Idle {
+    (share > MOVED_SHARE && late > nanos(GAP_FLOOR) as f64).then(|| Invalid::Idle {
         share,
         cause: report.machine.cause(),
     })
@@ -233,7 +248,7 @@ fn unread(report: &PointReport) -> Option<Invalid> {
         .latencies
         .ttft_p50()?
         .mul_f64(MOVED_SHARE)
-        .max(TTFT_FLOOR);
+        .max(GAP_FLOOR);
     (mean > bound).then(|| Invalid::Unread {
         mean,
         bound,

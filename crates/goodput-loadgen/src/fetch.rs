@@ -27,6 +27,8 @@ pub struct Reply {
     pub head: Head,
     /// Its body.
     pub body: Vec<u8>,
+    /// Bytes that came, head and framing included. Over HTTP/2: of the body.
+    pub(crate) bytes: usize,
     /// Bytes that came behind the first read, and the time they took. `None` where one read
     /// brought all, or nobody looked.
     pub(crate) transfer: Option<(usize, Duration)>,
@@ -141,6 +143,7 @@ impl Client {
         let mut reader = ResponseReader::new();
         let mut body = Vec::new();
         let mut reads: Option<(Timestamp, usize)> = None;
+        let mut bytes = 0;
         loop {
             let received = match connection
                 .receive(self.clock(), &self.inbox.buffers, watch)
@@ -152,6 +155,7 @@ impl Client {
             };
             let closed = received.bytes().is_empty();
             let at = received.at;
+            bytes += received.bytes().len();
             let (first, later) = reads.map_or((at, 0), |(first, before)| {
                 (first, before + received.bytes().len())
             });
@@ -170,6 +174,7 @@ impl Client {
                     let reply = Reply {
                         head: head.clone(),
                         body,
+                        bytes,
                         transfer: (later > 0).then_some((later, took)),
                     };
                     return Ok((reply, reader.is_reusable() && !closed));
@@ -239,6 +244,7 @@ impl Client {
                 .to_vec();
             Ok(Reply {
                 head,
+                bytes: body.len(),
                 body,
                 transfer: None,
             })

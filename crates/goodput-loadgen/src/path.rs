@@ -11,7 +11,7 @@ use goodput_record::span_of;
 
 use crate::{
     client::Client,
-    doubt::{MOVED_SHARE, TTFT_FLOOR},
+    doubt::{GAP_FLOOR, MOVED_SHARE},
     fetch::Reply,
     invalid::Invalid,
     report::PointReport,
@@ -27,8 +27,6 @@ const AT_ONCE: [usize; 4] = [2, 4, 8, 16];
 const GROWS: f64 = 1.3;
 /// The asking ends after this long.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Bytes of a small head, which are not in a reply's body.
-const HEAD_BYTES: usize = 150;
 
 /// What the way to the server was seen to carry.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +56,7 @@ fn request_bytes(report: &PointReport) -> Option<f64> {
 /// What the way may add to a TTFT.
 fn allowed(report: &PointReport) -> Option<Duration> {
     let ttft = report.latencies.ttft_p50()?;
-    Some(ttft.mul_f64(MOVED_SHARE).max(TTFT_FLOOR))
+    Some(ttft.mul_f64(MOVED_SHARE).max(GAP_FLOOR))
 }
 
 /// Whether the way that was seen is in the figures of the point.
@@ -140,7 +138,7 @@ async fn fetch(client: &Rc<Client>, page: &str, at_once: usize) -> Option<f64> {
     let (mut bytes, mut fastest) = (0, 0.0_f64);
     while let Some(reply) = all.join_next().await {
         let reply: Reply = reply.ok()?.ok()?;
-        bytes += reply.body.len() + HEAD_BYTES;
+        bytes += reply.bytes;
         fastest = fastest.max(reply.transfer_rate().unwrap_or(0.0));
     }
     let took = client.clock().now().since(began)?;

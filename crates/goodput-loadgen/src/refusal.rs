@@ -32,7 +32,7 @@ pub(crate) fn ours(error: &io::Error) -> Option<String> {
     let code = error.raw_os_error()?;
     let said = match Errno::from_raw_os_error(code) {
         Errno::MFILE => format!(
-            "this process may have {} open files; raise that (ulimit -n)",
+            "this process may have {} open files; raise that (ulimit -n 65536)",
             getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
         ),
         Errno::NFILE => "this machine has no open files left; raise fs.file-max".to_owned(),
