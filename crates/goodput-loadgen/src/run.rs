@@ -36,6 +36,8 @@ use crate::{
 const LOOKAHEAD: Duration = Duration::from_millis(25);
 /// From the end of the preparation to the first request.
 const LEAD: Duration = Duration::from_millis(2);
+/// Room is made for this many token events of a request at most (4 kB); longer answers grow it.
+const EVENTS_EXPECTED: usize = 1_024;
 /// A point whose start is given is prepared this long before: time to open its connections.
 const PREPARATION: Duration = Duration::from_secs(2);
 
@@ -365,6 +367,7 @@ impl<O: Observer + 'static> Run<O> {
         if self.users.is_some() {
             open.begins_when_sent();
         }
+        open.expect_events((planned.output_tokens as usize).min(EVENTS_EXPECTED));
         let last = planned.step + 1 >= planned.steps;
         let replied = !last && self.compose.wants_replies();
         let target = self.client.target();
