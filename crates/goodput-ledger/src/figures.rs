@@ -11,7 +11,7 @@ use crate::{
     bins::Bins,
     books::{GOOD_CHARACTERS, GOOD_TOKENS, GOOD_WORDS, Latency, MET, MISSED, PointBooks, SloBooks},
     counts::{Counted, Lengths},
-    row::{Between, ClauseRow, LengthRow, Mode, PointRow, SloRow, WithFailures},
+    row::{Between, ClauseRow, ClientRow, LengthRow, Mode, PointRow, SloRow, WithFailures},
 };
 
 /// Groups of bins from which an interval is made: enough for a t quantile near the normal one,
@@ -43,6 +43,8 @@ pub struct PointFacts {
     pub loop_lag_p99_ns: Option<f64>,
     /// Share of one core that the source used.
     pub client_cpu_share: Option<f64>,
+    /// What else the source saw of itself.
+    pub client: ClientRow,
     /// Prefix-cache look-ups that hit, by the server's own counters over the window.
     pub server_cached_share: Option<f64>,
     /// Requests whose decode time both sides tell, those of them that differ by more than a factor
@@ -142,6 +144,7 @@ impl PointBooks {
             send_lag_p99_ms: p(Latency::SendLag, 0.99),
             loop_lag_p99_ms: ms(facts.loop_lag_p99_ns),
             client_cpu_share: facts.client_cpu_share,
+            client: facts.client,
             connect_p50_ms: p(Latency::Connect, 0.5),
             reused_connections_share: self
                 .share(self.counted.measured - self.counted.new_connections),

@@ -17,5 +17,5 @@ mod tests;
 
 pub use books::{Latency, PointBooks};
 pub use figures::{Charted, PointFacts};
-pub use row::{Between, ClauseRow, LengthRow, Mode, PointRow, SloRow, WithFailures};
+pub use row::{Between, ClauseRow, ClientRow, LengthRow, Mode, PointRow, SloRow, WithFailures};
 pub use so_far::{Group, PointSoFar};

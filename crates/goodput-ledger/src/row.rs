@@ -119,6 +119,37 @@ pub struct LengthRow {
     pub characters_per_token: Option<f64>,
 }
 
+/// What the load generator saw of itself and of the way to the server. What it could not see is
+/// null.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ClientRow {
+    /// CPU time of its load thread, as a share of one core; of several threads, the busiest.
+    pub thread_cpu_share: Option<f64>,
+    /// Share of the time in which the load thread was ready to run and had no core.
+    pub waited_share: Option<f64>,
+    /// CPU time that the hypervisor took, summed over the machine's cores; 1 is one core.
+    pub stolen_share: Option<f64>,
+    /// Time in which the container's CPU limit held threads back, summed over cores; 1 is one core.
+    pub throttled_share: Option<f64>,
+    /// How long a received byte lay in its socket before it was read, in the mean.
+    pub unread_mean_ms: Option<f64>,
+    /// How much of the TTFT median may be the load generator's own lateness.
+    pub ttft_p50_moved_ms: Option<f64>,
+    /// The same of `ttft_p99_ms`.
+    pub ttft_p99_moved_ms: Option<f64>,
+    /// The same of `tpot_p50_ms`.
+    pub tpot_p50_moved_ms: Option<f64>,
+    /// The same of `tpot_p99_ms`.
+    pub tpot_p99_moved_ms: Option<f64>,
+    /// Bytes a second that the way from the server was seen to carry: at least this, or all it
+    /// carries.
+    pub path_bytes_per_s: Option<f64>,
+    /// Whether that is all it carries.
+    pub path_is_limit: Option<bool>,
+}
+
 /// One load point. Figures cover its window unless they say otherwise; what is undefined is null.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -234,6 +265,9 @@ pub struct PointRow {
     pub loop_lag_p99_ms: Option<f64>,
     /// Share of one core the load generator used.
     pub client_cpu_share: Option<f64>,
+    /// What else the load generator saw of itself.
+    #[serde(default)]
+    pub client: ClientRow,
     /// Median set-up time of new connections.
     pub connect_p50_ms: Option<f64>,
     /// Share of requests that reused a connection.

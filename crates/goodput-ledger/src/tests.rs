@@ -123,6 +123,7 @@ fn facts(window: Range<Timestamp>) -> PointFacts {
         sent_share: None,
         loop_lag_p99_ns: None,
         client_cpu_share: None,
+        client: crate::ClientRow::default(),
         server_cached_share: None,
         server_timings: (0, 0, None),
         invalid: Vec::new(),

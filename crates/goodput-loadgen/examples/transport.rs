@@ -106,7 +106,11 @@ async fn own(ask: &Ask, clock: Clock) -> Result<Vec<Row>, Box<dyn Error>> {
     note(&format!(
         "send lag p99 {:.3} ms, loop lag p99 {:.3} ms",
         p99(&report.send_lag),
-        p99(&report.loop_lag)
+        p99(report.loop_lag())
+    ));
+    note(&format!(
+        "unread {:?}, {:?}\nmoved {:?}",
+        report.unread_for, report.machine, report.moved
     ));
     for why in &report.invalid {
         note(&format!("invalid: {why}"));

@@ -63,6 +63,19 @@ impl Traffic {
         }
     }
 
+    /// What two clients have carried.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            connections_opened: self.connections_opened + other.connections_opened,
+            sends: self.sends + other.sends,
+            sends_reused: self.sends_reused + other.sends_reused,
+            retries: self.retries + other.retries,
+            bytes_sent: self.bytes_sent + other.bytes_sent,
+            bytes_received: self.bytes_received + other.bytes_received,
+        }
+    }
+
     /// Share of sends over a connection that was used before. `None` without any send.
     #[must_use]
     pub fn reused_share(&self) -> Option<f64> {
@@ -88,6 +101,7 @@ pub struct Client {
     traffic: Cell<Traffic>,
     series: RefCell<SeriesTable>,
     next_id: Cell<u64>,
+    id_step: Cell<u64>,
 }
 
 impl fmt::Debug for Client {
@@ -137,6 +151,7 @@ impl Client {
             traffic: Cell::default(),
             series: RefCell::default(),
             next_id: Cell::new(0),
+            id_step: Cell::new(1),
         }))
     }
 
@@ -248,6 +263,11 @@ impl Client {
         Ok((stream, self.took(began)))
     }
 
+    /// The sockets that are open.
+    pub(crate) fn sockets(&self) -> &crate::socket::Sockets {
+        self.dialer.sockets()
+    }
+
     fn took(&self, began: goodput_record::Timestamp) -> Duration {
         self.clock.now().since(began).unwrap_or_default()
     }
@@ -310,9 +330,17 @@ impl Client {
         accept(&self.target)
     }
 
+    /// Shares the numbers of a run's requests with the other `of - 1` clients of the same run:
+    /// this one takes `index`, `index + of`, and so on. To be called before anything is sent.
+    pub fn share_numbers(&self, index: u16, of: u16) {
+        self.next_id.set(u64::from(index));
+        self.id_step.set(u64::from(of.max(1)));
+    }
+
     /// The next request's number within the run.
     pub(crate) fn number(&self) -> u64 {
-        self.next_id.replace(self.next_id.get() + 1)
+        self.next_id
+            .replace(self.next_id.get() + self.id_step.get())
     }
 }
 

@@ -61,6 +61,11 @@ pub(crate) fn process_cpu_ns() -> u64 {
     whole_nanos(clock_gettime(ClockId::ProcessCPUTime))
 }
 
+/// CPU time the calling thread has used so far, user and system, in nanoseconds.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    whole_nanos(clock_gettime(ClockId::ThreadCPUTime))
+}
+
 fn whole_nanos(t: Timespec) -> u64 {
     let seconds = u64::try_from(t.tv_sec).unwrap_or_default();
     let nanos = u64::try_from(t.tv_nsec).unwrap_or_default();

@@ -20,14 +20,15 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::{
     error::TargetError,
+    socket::{Socket, Sockets},
     target::{HttpVersion, Target},
 };
 
 /// A byte stream to the server.
 #[derive(Debug)]
 pub(crate) enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Plain(Socket),
+    Tls(Box<TlsStream<Socket>>),
 }
 
 /// How connections are opened.
@@ -35,6 +36,7 @@ pub(crate) struct Dialer {
     addresses: Vec<SocketAddr>,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     http: HttpVersion,
+    sockets: Sockets,
 }
 
 impl Dialer {
@@ -61,12 +63,18 @@ impl Dialer {
             addresses,
             tls,
             http: target.http,
+            sockets: Sockets::default(),
         })
     }
 
     /// The addresses the host stands for.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// The sockets that are open.
+    pub(crate) fn sockets(&self) -> &Sockets {
+        &self.sockets
     }
 
     /// Opens a connection, trying the addresses in the resolver's order.
@@ -84,6 +92,8 @@ impl Dialer {
     async fn dress(&self, tcp: TcpStream) -> io::Result<Stream> {
         // Small writes must not wait for the acknowledgement of earlier ones (40 ms each).
         tcp.set_nodelay(true)?;
+        let tcp = Socket::new(tcp)?;
+        self.sockets.add(&tcp);
         let Some((connector, name)) = &self.tls else {
             return Ok(Stream::Plain(tcp));
         };

@@ -11,7 +11,7 @@ pub enum LoadError {
     /// a socket that cannot be opened would look like a failure of the other side.
     #[error(
         "{need} open files are needed ({sockets} connections and {reserve} more), but this process may have {limit}: \
-         raise the hard limit (ulimit -Hn) or ask for less load"
+         raise the hard limit (ulimit -n {need}) or ask for less load"
     )]
     Descriptors {
         /// Files needed in all.

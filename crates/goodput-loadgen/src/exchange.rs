@@ -8,7 +8,7 @@ use crate::{
     answering::Answering,
     client::Client,
     connection::{Connection, Received},
-    refusal::{advice, is_ours, no_connection},
+    refusal::{advice, no_connection, ours},
     slip::Slip,
     target::HttpVersion,
     watch::Watch,
@@ -294,7 +294,7 @@ impl Exchange {
                 format!("{what} within the limit of {limit:?}")
             }
             Broken::Dial(error) => {
-                self.slip.note.borrow_mut().ours = is_ours(&error);
+                self.slip.note.borrow_mut().ours = ours(&error);
                 no_connection(&self.client.authority(), &error)
             }
             Broken::Lost(error) => {

@@ -4,6 +4,7 @@ use std::{io, time::Duration};
 
 use bytes::Bytes;
 use goodput_protocol::{EndOfBody, Head, HttpError, Piece, ResponseReader};
+use goodput_record::Timestamp;
 use http_body_util::{BodyExt, Full};
 
 use crate::{
@@ -26,6 +27,19 @@ pub struct Reply {
     pub head: Head,
     /// Its body.
     pub body: Vec<u8>,
+    /// Bytes that came, head and framing included. Over HTTP/2: of the body.
+    pub(crate) bytes: usize,
+    /// Bytes that came behind the first read, and the time they took. `None` where one read
+    /// brought all, or nobody looked.
+    pub(crate) transfer: Option<(usize, Duration)>,
+}
+
+impl Reply {
+    /// Bytes a second at which it came once it had begun to come.
+    pub(crate) fn transfer_rate(&self) -> Option<f64> {
+        let (bytes, took) = self.transfer?;
+        Some(bytes as f64 / took.as_secs_f64().max(1e-6))
+    }
 }
 
 /// Why a side request got no answer.
@@ -128,6 +142,8 @@ impl Client {
             .map_err(FetchError::Lost)?;
         let mut reader = ResponseReader::new();
         let mut body = Vec::new();
+        let mut reads: Option<(Timestamp, usize)> = None;
+        let mut bytes = 0;
         loop {
             let received = match connection
                 .receive(self.clock(), &self.inbox.buffers, watch)
@@ -138,6 +154,12 @@ impl Client {
                 Err(ReadFailure::Io(error)) => return Err(FetchError::Lost(error)),
             };
             let closed = received.bytes().is_empty();
+            let at = received.at;
+            bytes += received.bytes().len();
+            let (first, later) = reads.map_or((at, 0), |(first, before)| {
+                (first, before + received.bytes().len())
+            });
+            reads = Some((first, later));
             let read = take(&mut reader, received.bytes(), &mut body);
             self.inbox.buffers.recycle(received);
             read?;
@@ -148,9 +170,12 @@ impl Client {
             };
             match (whole, closed, reader.head()) {
                 (true, _, Some(head)) => {
+                    let took = at.since(first).unwrap_or_default();
                     let reply = Reply {
                         head: head.clone(),
                         body,
+                        bytes,
+                        transfer: (later > 0).then_some((later, took)),
                     };
                     return Ok((reply, reader.is_reusable() && !closed));
                 }
@@ -217,7 +242,12 @@ impl Client {
                 .map_err(|_| FetchError::Long)?
                 .to_bytes()
                 .to_vec();
-            Ok(Reply { head, body })
+            Ok(Reply {
+                head,
+                bytes: body.len(),
+                body,
+                transfer: None,
+            })
         };
         let limits = Limits {
             total: Some(LIMIT),

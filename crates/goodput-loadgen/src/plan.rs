@@ -2,15 +2,23 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use goodput_workload::{CoursePlan, Load, Settle, Window};
+use goodput_record::Timestamp;
+use goodput_workload::{CoursePlan, Load, Settle, Shard, Window};
 
 /// One load point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointPlan {
     /// Number within the run.
     pub point: u32,
-    /// The load: the one the workload was made with.
+    /// The whole load: the one the workload was made with.
     pub load: Load,
+    /// The share of it that this client carries: the one the workload was made with. A counted
+    /// window is shared out too, so windows of equal times need [`Window::Duration`].
+    pub shard: Shard,
+    /// The first instant of the point, on the client's clock, so that several clients begin at the
+    /// same one. `None`: as soon as all is ready. An instant that has passed stands: what was due
+    /// since is sent late, and counted as late.
+    pub start_at: Option<Timestamp>,
     /// Whether all of it only warms the server up: every record says so.
     pub warm_up: bool,
     /// Load before the window.
@@ -32,12 +40,12 @@ pub struct PointPlan {
     pub most_in_flight: u32,
     /// The timer of the arrivals spins this long before each of them; see [`crate::Timer::new`].
     pub busy_tail: Duration,
-    /// A 99th percentile of the send lag, or of the load thread's own lag, above this makes the
-    /// point invalid.
-    pub lag_bound: Duration,
     /// This many requests that fail in a row end the point, or ten times as many that are rejected:
     /// a server that is gone is not measured, it is hammered.
     pub failures_in_a_row: u32,
+    /// A page of the server's, as an absolute path, that is fetched after the load has ended to see
+    /// what the way to it carries (its metrics: some kB that it has at hand). `None`: not asked.
+    pub path_page: Option<String>,
 }
 
 impl PointPlan {
@@ -54,6 +62,8 @@ impl PointPlan {
         Self {
             point,
             load,
+            shard: Shard::WHOLE,
+            start_at: None,
             warm_up: false,
             settle,
             window,
@@ -63,8 +73,25 @@ impl PointPlan {
             grace: Duration::from_secs(5),
             most_in_flight: 100_000,
             busy_tail: Duration::ZERO,
-            lag_bound: Duration::from_millis(10),
             failures_in_a_row: 100,
+            path_page: None,
+        }
+    }
+
+    /// Users of a closed loop that this client's share has; `None` in an open loop.
+    #[must_use]
+    pub fn own_users(&self) -> Option<u32> {
+        match self.load {
+            Load::Closed(users) => Some(self.shard.count(users.get())),
+            Load::Open { .. } => None,
+        }
+    }
+
+    /// What this client's share measures. `None`: of so few requests it has none.
+    pub(crate) fn own_window(&self) -> Option<Window> {
+        match self.window {
+            Window::Requests(n) => NonZeroU32::new(self.shard.count(n.get())).map(Window::Requests),
+            timed @ Window::Duration(_) => Some(timed),
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::io;
 
-use rustix::io::Errno;
+use rustix::{
+    io::Errno,
+    process::{Resource, getrlimit},
+};
 
 /// What to do about an answer with this status; `said` is the server's own word.
 pub(crate) fn advice(status: u16, said: &str) -> &'static str {
@@ -23,17 +26,25 @@ pub(crate) fn advice(status: u16, said: &str) -> &'static str {
     }
 }
 
-/// Whether a socket could not be had on this machine: nothing the server did.
-pub(crate) fn is_ours(error: &io::Error) -> bool {
-    let ours = [
-        Errno::MFILE,
-        Errno::NFILE,
-        Errno::NOBUFS,
-        Errno::NOMEM,
-        Errno::ADDRNOTAVAIL,
-    ];
-    let code = error.raw_os_error();
-    ours.iter().any(|errno| code == Some(errno.raw_os_error()))
+/// Why a socket could not be had, where that is a matter of this machine and nothing the server
+/// did, and what to do.
+pub(crate) fn ours(error: &io::Error) -> Option<String> {
+    let code = error.raw_os_error()?;
+    let said = match Errno::from_raw_os_error(code) {
+        Errno::MFILE => format!(
+            "this process may have {} open files; raise that (ulimit -n 65536)",
+            getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+        ),
+        Errno::NFILE => "this machine has no open files left; raise fs.file-max".to_owned(),
+        Errno::NOBUFS | Errno::NOMEM => {
+            "this machine has no memory left for sockets; ask for less load".to_owned()
+        }
+        Errno::ADDRNOTAVAIL => "this machine has no free port left to the server; widen \
+             net.ipv4.ip_local_port_range, or let connections be reused"
+            .to_owned(),
+        _ => return None,
+    };
+    Some(said)
 }
 
 /// Why there is no connection to `authority`.
@@ -41,7 +52,7 @@ pub(crate) fn no_connection(authority: &str, error: &io::Error) -> String {
     let advice = match error.kind() {
         io::ErrorKind::ConnectionRefused => ": is the server up, and is this its port?",
         io::ErrorKind::InvalidData => certificate_advice(&error.to_string()),
-        _ if is_ours(error) => ": a limit of this machine, not the server's doing",
+        _ if ours(error).is_some() => ": a limit of this machine, not the server's doing",
         _ => "",
     };
     format!("no connection to {authority}: {error}{advice}")
@@ -72,10 +83,10 @@ mod tests {
     #[test]
     fn a_missing_descriptor_is_never_blamed_on_the_server() {
         let error = io::Error::from_raw_os_error(Errno::MFILE.raw_os_error());
-        assert!(is_ours(&error));
+        assert!(ours(&error).unwrap().contains("ulimit -n"));
         assert!(no_connection("h:1", &error).contains("not the server's doing"));
         let refused = io::Error::from_raw_os_error(Errno::CONNREFUSED.raw_os_error());
-        assert!(!is_ours(&refused));
+        assert_eq!(ours(&refused), None);
     }
 
     #[test]

@@ -11,17 +11,19 @@ use std::{
 use goodput_record::{
     Arrival, GapBuffer, OpenRequest, Phase, Series, SeriesId, Timestamp, Vantage, nanos,
 };
-use goodput_workload::{Course, Load, PlannedRequest, Window, Workload};
+use goodput_workload::{Course, Load, PlannedRequest, Settle, Window, Workload};
 use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
     client::Client,
-    clock::process_cpu_ns,
     descriptors::{make_room, sockets_possible},
     error::LoadError,
     exchange::{Exchange, Wire},
-    lag::watch_loop,
+    lag::{SelfSeen, watch_self},
+    machine::{Machine, Reading},
+    path,
     plan::PointPlan,
+    ready::Ready,
     report::PointReport,
     slip::{Desk, Ended, Slip},
     stop::{Stop, Wish},
@@ -34,6 +36,10 @@ use crate::{
 const LOOKAHEAD: Duration = Duration::from_millis(25);
 /// From the end of the preparation to the first request.
 const LEAD: Duration = Duration::from_millis(2);
+/// Room is made for this many token events of a request at most (4 kB); longer answers grow it.
+const EVENTS_EXPECTED: usize = 1_024;
+/// A point whose start is given is prepared this long before: time to open its connections.
+const PREPARATION: Duration = Duration::from_secs(2);
 
 /// From one look at a running point to the next.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -67,38 +73,14 @@ pub trait Compose {
     }
 }
 
-/// A request that waits for its due time.
-struct Ready {
-    due: Timestamp,
-    order: u64,
-    planned: PlannedRequest,
-    wire: Wire,
-    id: u64,
-}
-
-impl PartialEq for Ready {
-    fn eq(&self, other: &Self) -> bool {
-        (self.due, self.order) == (other.due, other.order)
-    }
-}
-impl Eq for Ready {}
-impl PartialOrd for Ready {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Ready {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.due, self.order).cmp(&(other.due, other.order))
-    }
-}
-
 /// A load point under way.
 struct Run<O> {
     client: Rc<Client>,
     compose: Rc<dyn Compose>,
     observer: Rc<O>,
+    /// What this client's share of the point is to be.
     plan: PointPlan,
+    /// Users of the whole closed loop.
     users: Option<u32>,
     /// The workload counts from here.
     start: Cell<Timestamp>,
@@ -128,34 +110,34 @@ pub async fn run_point<O: Observer + 'static>(
     observer: &Rc<O>,
     stop: &Stop,
 ) -> Result<PointReport, LoadError> {
-    let users = match plan.load {
-        Load::Closed(users) => Some(users.get()),
-        Load::Open { .. } => None,
-    };
-    let sockets = users.map_or(
-        u64::from(plan.most_in_flight).min(sockets_possible()),
-        u64::from,
-    );
-    make_room(sockets)?;
-    let traffic = client.traffic();
-    if let Some(users) = users {
-        let requests = match plan.window {
-            Window::Requests(n) => n.get(),
-            Window::Duration(_) => u32::MAX,
-        };
-        client.open_connections(users.min(requests) as usize).await;
-    }
     let clock = *client.clock();
     let mut timer = Timer::new(clock, plan.busy_tail).map_err(LoadError::Timer)?;
+    if let Some(start) = plan.start_at {
+        let ready_by = Timestamp::from_nanos(start.nanos().saturating_sub(nanos(PREPARATION)));
+        tokio::select! {
+            woken = timer.until(ready_by) => { woken.map_err(LoadError::Timer)?; }
+            () = stop.reached(Wish::Drain) => {}
+        }
+    }
+    let plan = own_share(plan);
+    let traffic = client.traffic();
+    prepare(client, &plan).await?;
     let run = Rc::new(Run {
         client: Rc::clone(client),
         compose: Rc::clone(compose),
         observer: Rc::clone(observer),
-        plan: plan.clone(),
-        users,
+        users: match plan.load {
+            Load::Closed(users) => Some(users.get()),
+            Load::Open { .. } => None,
+        },
         start: Cell::new(Timestamp::ZERO),
         workload: RefCell::new(workload),
-        course: RefCell::new(Course::new(&plan.course(), users, Timestamp::ZERO)),
+        course: RefCell::new(Course::new(
+            &plan.course(),
+            plan.own_users(),
+            Timestamp::ZERO,
+        )),
+        plan,
         ready: RefCell::default(),
         orders: Cell::new(0),
         look_at: Cell::new(Timestamp::FAR_FUTURE),
@@ -166,36 +148,73 @@ pub async fn run_point<O: Observer + 'static>(
         changed: Notify::new(),
     });
     run.begin();
-    let cpu = process_cpu_ns();
-    let loop_lag = Rc::new(RefCell::default());
-    let ticks = tokio::task::spawn_local(watch_loop(
+    if let Some(start) = run.plan.start_at {
+        timer.until(start).await.map_err(LoadError::Timer)?;
+    }
+    let before = Reading::take(clock.now());
+    let seen = Rc::new(RefCell::new(SelfSeen::default()));
+    let ticks = tokio::task::spawn_local(watch_self(
+        Rc::clone(client),
         Timer::new(clock, Duration::ZERO).map_err(LoadError::Timer)?,
-        clock,
-        Rc::clone(&loop_lag),
+        Rc::clone(&seen),
     ));
     let went = run.drive(&mut timer, stop).await;
+    let machine = Machine::between(&before, &Reading::take(clock.now()));
     run.cancel().await;
     ticks.abort();
     went.map_err(LoadError::Timer)?;
-    let wall = clock.now().since(run.start.get()).unwrap_or_default();
-    let cpu = Duration::from_nanos(process_cpu_ns().saturating_sub(cpu));
-    let report = run.report(
-        loop_lag.take(),
-        cpu.as_secs_f64() / wall.as_secs_f64().max(1e-9),
-        client.traffic().since(traffic),
-    );
+    let mut report = run.report(seen.take(), machine, client.traffic().since(traffic));
     client.close_idle();
+    run.ask_path(&mut report).await;
     Ok(report)
+}
+
+/// The plan of this client's share alone.
+fn own_share(plan: &PointPlan) -> PointPlan {
+    match plan.own_window() {
+        Some(window) => PointPlan {
+            window,
+            ..plan.clone()
+        },
+        // Fewer requests than shares: nothing is left for this one.
+        None => PointPlan {
+            settle: Settle::None,
+            window: Window::Duration(Duration::ZERO),
+            hold_load: false,
+            ..plan.clone()
+        },
+    }
+}
+
+/// Makes room for the sockets that the load needs, and opens those of a closed loop.
+async fn prepare(client: &Rc<Client>, plan: &PointPlan) -> Result<(), LoadError> {
+    let Some(users) = plan.own_users() else {
+        make_room(u64::from(plan.most_in_flight).min(sockets_possible()))?;
+        return Ok(());
+    };
+    make_room(u64::from(users))?;
+    let at_once = match plan.window {
+        Window::Requests(n) => users.min(n.get()),
+        Window::Duration(span) if span.is_zero() => 0,
+        Window::Duration(_) => users,
+    };
+    client.open_connections(at_once as usize).await;
+    Ok(())
 }
 
 impl<O: Observer + 'static> Run<O> {
     /// Writes the first requests, then starts the point's time.
     fn begin(self: &Rc<Self>) {
         self.fetch(Timestamp::ZERO.after(LOOKAHEAD));
-        let start = self.client.clock().now().after(LEAD);
+        let soon = self.client.clock().now().after(LEAD);
+        // A start that was missed stands: moved, it would hide how late everything is.
+        let start = self.plan.start_at.unwrap_or(soon);
         self.start.set(start);
-        self.course
-            .replace(Course::new(&self.plan.course(), self.users, start));
+        self.course.replace(Course::new(
+            &self.plan.course(),
+            self.plan.own_users(),
+            start,
+        ));
         let mut ready = self.ready.borrow_mut();
         let shifted: Vec<_> = ready.drain().map(|Reverse(r)| r).collect();
         ready.extend(shifted.into_iter().map(|r| {
@@ -382,6 +401,7 @@ impl<O: Observer + 'static> Run<O> {
         if self.users.is_some() {
             open.begins_when_sent();
         }
+        open.expect_events((planned.output_tokens as usize).min(EVENTS_EXPECTED));
         let last = planned.step + 1 >= planned.steps;
         let replied = !last && self.compose.wants_replies();
         let target = self.client.target();
@@ -433,34 +453,52 @@ impl<O: Observer + 'static> Run<O> {
 
     fn report(
         &self,
-        loop_lag: goodput_stats::Distribution,
-        cpu_share: f64,
+        seen: SelfSeen,
+        machine: Machine,
         traffic: crate::client::Traffic,
     ) -> PointReport {
         let course = self.course.borrow();
-        let mut tally = self.tally.take();
+        let tally = self.tally.take();
         let (window, window_rule) = course.window();
         let start = self.start.get();
         let mut report = PointReport {
             window,
             window_rule,
             span: start..tally.last_end.max(start),
-            send_lag: std::mem::take(&mut tally.send_lag),
-            loop_lag,
+            send_lag: tally.send_lag,
+            seen,
+            unread_for: None,
+            machine,
+            moved: Vec::new(),
+            path: None,
             peak_in_flight: tally.peak_in_flight,
-            cpu_share,
             traffic,
             arrivals_due: tally.due,
             arrivals_sent: tally.sent,
             not_sent: tally.not_sent,
+            not_sent_because: tally.not_sent_because,
             in_flight_at_end: course.in_flight_at_end(),
             cut_at_drain: tally.cut,
             server_timings: tally.server_timings,
             interrupted: course.interrupted(),
             invalid: Vec::new(),
+            latencies: tally.latencies,
         };
         report.examine(&self.plan, tally.given_up);
         report
+    }
+
+    /// Looks at what the way to the server carries, where the plan says how.
+    async fn ask_path(&self, report: &mut PointReport) {
+        let Some(page) = self.plan.path_page.as_ref().filter(|_| !report.interrupted) else {
+            return;
+        };
+        if let Some(enough) = path::enough(report) {
+            report.path = path::ask(&self.client, page, enough).await;
+            self.client.close_idle();
+            let known = std::mem::take(&mut report.invalid);
+            report.examine(&self.plan, known);
+        }
     }
 }
 

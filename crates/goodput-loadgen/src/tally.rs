@@ -7,9 +7,7 @@ use goodput_record::{Outcome, Phase, RequestSummary, Timestamp, nanos};
 use goodput_stats::Distribution;
 
 use crate::{
-    plan::PointPlan,
-    report::{Invalid, ServerTimings},
-    slip::Note,
+    doubt::Latencies, invalid::Invalid, plan::PointPlan, report::ServerTimings, slip::Note,
 };
 
 /// Spans shorter than this are made of buffers and wake-ups as much as of tokens.
@@ -28,12 +26,15 @@ pub(crate) struct Tally {
     /// Of these, requests of which a byte was sent.
     pub(crate) sent: u64,
     pub(crate) not_sent: u64,
+    /// What the last of these said.
+    pub(crate) not_sent_because: String,
     /// Measured requests that were cancelled.
     pub(crate) cut: u32,
     /// What is still in flight is being cancelled.
     pub(crate) cutting: bool,
     pub(crate) last_end: Timestamp,
     pub(crate) server_timings: ServerTimings,
+    pub(crate) latencies: Latencies,
     pub(crate) given_up: Option<Invalid>,
     open: u32,
     flying: u32,
@@ -58,13 +59,17 @@ impl Tally {
         self.open = self.open.saturating_sub(1);
         self.flying -= u32::from(note.in_flight);
         self.last_end = self.last_end.max(summary.ended());
-        self.not_sent += u64::from(note.ours);
+        if let Some(ours) = &note.ours {
+            self.not_sent += 1;
+            self.not_sent_because.clone_from(ours);
+        }
         if phase == Phase::Measured {
             self.sent += u64::from(summary.sent().is_some());
             self.cut += u32::from(self.cutting);
             let begun = note.begun.unwrap_or_else(|| summary.ended());
             let lag = begun.since(note.due).unwrap_or_default();
             self.send_lag.record(nanos(lag));
+            self.latencies.take(summary, lag);
             self.compare_decode(summary, note.server_decode);
         }
         match summary.outcome() {

@@ -36,6 +36,11 @@ impl GapBuffer {
         self.events += 1;
     }
 
+    /// Makes room for `gaps` more, so that they cost no allocation.
+    pub fn reserve(&mut self, gaps: usize) {
+        self.words.reserve(gaps);
+    }
+
     /// Forgets all gaps and keeps the memory.
     pub fn clear(&mut self) {
         self.words.clear();

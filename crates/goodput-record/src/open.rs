@@ -51,6 +51,11 @@ impl<S: Sink> OpenRequest<S> {
         }
     }
 
+    /// Makes room for `events` token events, so that they cost no allocation. More may come.
+    pub fn expect_events(&mut self, events: usize) {
+        self.track.gaps.reserve(events);
+    }
+
     /// For a request that nothing was scheduled for, of a user who asks again when the last answer
     /// is there: its latencies run from the send, not from the instant at which the client came
     /// round to it.

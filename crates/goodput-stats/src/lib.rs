@@ -22,6 +22,7 @@ mod quantile;
 mod random;
 pub mod sampler;
 mod series;
+mod shift;
 
 pub use distribution::{Adjusted, Bar, Distribution, EXACT_SAMPLES};
 pub use interval::{
@@ -35,3 +36,4 @@ pub use random::{Draws, Stream, mix};
 pub use series::{
     autocorrelation, correlation_time, cv, index_of_dispersion, pearson, truncate_mser5,
 };
+pub use shift::quantile_shifts;

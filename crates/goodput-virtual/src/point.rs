@@ -144,6 +144,7 @@ impl Measured {
             sent_share: Some(1.0),
             loop_lag_p99_ns: None,
             client_cpu_share: None,
+            client: goodput_ledger::ClientRow::default(),
             server_cached_share: None,
             server_timings: (0, 0, None),
             invalid: self.invalid.clone(),

@@ -39,6 +39,13 @@ impl Shard {
         (index < of).then_some(Self { index, of })
     }
 
+    /// How many of the numbers 0 to `total - 1` are part of the share.
+    #[must_use]
+    pub fn count(self, total: u32) -> u32 {
+        let (index, of) = (u32::from(self.index), u32::from(self.of));
+        total / of + u32::from(index < total % of)
+    }
+
     /// Whether the session, or the user of a closed loop, with this number is part of the share.
     #[must_use]
     pub fn has(self, number: u64) -> bool {

@@ -1,7 +1,5 @@
 //! Findings on the searches: what they could not settle, and what they saw change.
 
-use goodput_stats::Interval;
-
 use super::finding;
 use crate::{
     auto::{Found, FoundRate},
@@ -57,26 +55,18 @@ pub(super) fn rate_not_resolved(answers: &OperatingPoint) -> Option<Finding> {
 fn nearest(rate: &FoundRate) -> String {
     let low = |t: &&crate::auto::Tried| t.interval.map_or(0.0, |i| i.low);
     let best = rate.tried.iter().max_by(|a, b| low(a).total_cmp(&low(b)));
-    best.and_then(|t| {
-        Some((
-            t.rate_req_s,
-            Interval {
-                low: t.interval?.low,
-                high: t.interval?.high,
+    best.and_then(|t| Some((t.rate_req_s, t.interval?)))
+        .map_or_else(
+            || "no request was judged".to_owned(),
+            |(rate, i)| {
+                format!(
+                    "at {} req/s between {} and {} met it",
+                    super::three_digits(rate),
+                    super::percent(i.low),
+                    super::percent(i.high)
+                )
             },
-        ))
-    })
-    .map_or_else(
-        || "no request was judged".to_owned(),
-        |(rate, i)| {
-            format!(
-                "at {} req/s between {} and {} met it",
-                super::three_digits(rate),
-                super::percent(i.low),
-                super::percent(i.high)
-            )
-        },
-    )
+        )
 }
 
 /// A load measured again had changed by more than chance.

@@ -7,7 +7,7 @@
 
 use std::{cell::RefCell, ops::Range, rc::Rc, time::Duration};
 
-use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow};
+use goodput_ledger::{ClientRow, Mode, PointBooks, PointFacts, PointRow};
 use goodput_record::{
     Arrival, End, OpenRequest, Outcome, Phase, RequestRecord, SeriesId, Sink, Timestamp,
     TokenCount, Vantage, span_of,
@@ -110,6 +110,7 @@ fn facts(point: u32, users: u32, window: Range<Timestamp>) -> PointFacts {
         sent_share: None,
         loop_lag_p99_ns: None,
         client_cpu_share: None,
+        client: ClientRow::default(),
         server_cached_share: None,
         server_timings: (0, 0, None),
         invalid: Vec::new(),

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow};
+use goodput_ledger::{ClientRow, Mode, PointBooks, PointFacts, PointRow};
 use goodput_loadgen::{
     Client, Compose, Invalid, PointPlan, PointReport, Settle, Stop, Window, Wish, run_point,
 };
@@ -168,6 +168,10 @@ impl Run {
         let mut plan = PointPlan::new(number, load, window);
         plan.settle = self.settle(load);
         plan.look_from = looks.as_ref().map(|looks| looks.1);
+        plan.path_page = self
+            .scrape
+            .is_some()
+            .then(|| format!("{}/metrics", self.client.target().endpoint.root()));
         let seed = point_seed(self.seed, number);
         let job = Job {
             title: load_words(load),
@@ -336,8 +340,9 @@ impl Run {
             in_flight_at_end: report.in_flight_at_end,
             sent_share: (report.arrivals_due > 0)
                 .then(|| report.arrivals_sent as f64 / report.arrivals_due as f64),
-            loop_lag_p99_ns: report.loop_lag.quantile(0.99),
-            client_cpu_share: Some(report.cpu_share),
+            loop_lag_p99_ns: report.loop_lag().quantile(0.99),
+            client_cpu_share: Some(report.machine.cpu_share),
+            client: client_row(report),
             server_timings: (
                 report.server_timings.told,
                 report.server_timings.implausible,
@@ -356,6 +361,28 @@ impl Run {
             row.not_streamed = 0;
         }
         row
+    }
+}
+
+/// What the load generator saw of itself.
+fn client_row(report: &PointReport) -> ClientRow {
+    let moved = |figure: &str| {
+        let found = report.moved.iter().find(|moved| moved.figure == figure);
+        found.map(|moved| goodput_record::millis(moved.by()))
+    };
+    let machine = &report.machine;
+    ClientRow {
+        thread_cpu_share: Some(machine.thread_share),
+        waited_share: machine.waited_share,
+        stolen_share: machine.stolen_share,
+        throttled_share: machine.throttled_share,
+        unread_mean_ms: report.unread_for.map(goodput_record::millis),
+        ttft_p50_moved_ms: moved("ttft p50"),
+        ttft_p99_moved_ms: moved("ttft p99"),
+        tpot_p50_moved_ms: moved("tpot p50"),
+        tpot_p99_moved_ms: moved("tpot p99"),
+        path_bytes_per_s: report.path.map(|path| path.bytes_s),
+        path_is_limit: report.path.map(|path| path.is_limit),
     }
 }
 

@@ -19,5 +19,6 @@ mod secrets;
 mod server;
 mod slo_flags;
 mod small_writes;
+mod starved;
 mod timings;
 mod workloads;

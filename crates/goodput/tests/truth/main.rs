@@ -9,7 +9,7 @@
 
 use std::{cell::RefCell, num::NonZeroU32, process::Command, rc::Rc, sync::Arc, time::Duration};
 
-use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow};
+use goodput_ledger::{ClientRow, Mode, PointBooks, PointFacts, PointRow};
 use goodput_record::{Arrival, Outcome, Phase, RequestRecord, SeriesId, Sink, Timestamp, Vantage};
 use goodput_sim::{
     Engine, EngineRequest, Profile,
@@ -195,6 +195,7 @@ impl Case {
             sent_share: None,
             loop_lag_p99_ns: None,
             client_cpu_share: None,
+            client: ClientRow::default(),
             server_cached_share: None,
             server_timings: (0, 0, None),
             invalid: Vec::new(),

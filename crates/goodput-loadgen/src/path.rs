@@ -1,0 +1,146 @@
+//! The way between client and server: what it carries, asked when no load is on it.
+//!
+//! A way that is full looks like a server that is full: tokens come later, all latencies grow. But
+//! what a server has ready, such as its metrics page, crosses an empty way at the way's own speed.
+//! So after the load has ended the page is fetched, once and several times at once, until it has
+//! come fast enough to clear the way, or until more at once brings no more.
+
+use std::{rc::Rc, time::Duration};
+
+use goodput_record::span_of;
+
+use crate::{
+    client::Client,
+    doubt::{GAP_FLOOR, MOVED_SHARE},
+    fetch::Reply,
+    invalid::Invalid,
+    report::PointReport,
+};
+
+/// Above this share of what the way carries, what is sent waits for what was sent before.
+const FULL: f64 = 0.7;
+/// Fetches one at a time, of which the fastest counts: a busy machine delays some.
+const ALONE: usize = 5;
+/// Then as many at once.
+const AT_ONCE: [usize; 4] = [2, 4, 8, 16];
+/// More at once brings more, unless it brings less than this factor.
+const GROWS: f64 = 1.3;
+/// The asking ends after this long.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What the way to the server was seen to carry.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathSeen {
+    /// Bytes a second, towards the client.
+    pub bytes_s: f64,
+    /// Whether that is all it carries; else it is enough, and the asking ended there.
+    pub is_limit: bool,
+}
+
+/// Bytes a second at which the way is clear for this load: it is not nearly full, and the bytes of
+/// a request cross it in a time that moves no TTFT by more than its share. `None` where nothing was
+/// received.
+pub(crate) fn enough(report: &PointReport) -> Option<f64> {
+    let span = report.span.end.since(report.span.start)?;
+    let flow = report.traffic.bytes_received as f64 / span.as_secs_f64().max(1e-3);
+    let crossing = request_bytes(report)? / allowed(report)?.as_secs_f64();
+    Some((flow / FULL).max(crossing))
+}
+
+/// Bytes of a request in the mean.
+fn request_bytes(report: &PointReport) -> Option<f64> {
+    let sends = report.traffic.sends;
+    (sends > 0).then(|| report.traffic.bytes_sent as f64 / sends as f64)
+}
+
+/// What the way may add to a TTFT.
+fn allowed(report: &PointReport) -> Option<Duration> {
+    let ttft = report.latencies.ttft_p50()?;
+    Some(ttft.mul_f64(MOVED_SHARE).max(GAP_FLOOR))
+}
+
+/// Whether the way that was seen is in the figures of the point.
+pub(crate) fn too_narrow(report: &PointReport) -> Option<Invalid> {
+    let seen = report.path.filter(|seen| seen.is_limit)?;
+    let (span, allowed) = (report.span.end.since(report.span.start)?, allowed(report)?);
+    let flow = report.traffic.bytes_received as f64 / span.as_secs_f64().max(1e-3);
+    let bytes = request_bytes(report)?;
+    let crossing = span_of(bytes / seen.bytes_s.max(1.0));
+    let effect = if flow > FULL * seen.bytes_s {
+        format!("the answers filled it with {:.0} kB/s", flow / 1e3)
+    } else if crossing > allowed {
+        format!(
+            "the {bytes:.0} bytes of a request take {:.1} ms on it, {:.1} ms are allowed of this TTFT",
+            goodput_record::millis(crossing),
+            goodput_record::millis(allowed)
+        )
+    } else {
+        return None;
+    };
+    Some(Invalid::Path {
+        bytes_s: seen.bytes_s,
+        effect,
+    })
+}
+
+/// Fetches `page` until it comes with `enough` bytes a second, or until more at once brings no
+/// more. `None` where the page cannot be had, or no limit was met in time.
+pub(crate) async fn ask(client: &Rc<Client>, page: &str, enough: f64) -> Option<PathSeen> {
+    let clock = client.clock();
+    let began = clock.now();
+    let mut best = 0.0_f64;
+    for _ in 0..ALONE {
+        best = best.max(fetch(client, page, 1).await?);
+        if best >= enough {
+            return Some(PathSeen {
+                bytes_s: best,
+                is_limit: false,
+            });
+        }
+        if clock.now().since(began)? > PATIENCE / 3 {
+            break;
+        }
+    }
+    for at_once in AT_ONCE {
+        let rate = fetch(client, page, at_once).await?;
+        if rate >= enough {
+            return Some(PathSeen {
+                bytes_s: rate,
+                is_limit: false,
+            });
+        }
+        let grows = rate > best * GROWS;
+        best = best.max(rate);
+        let late = clock.now().since(began)? > PATIENCE;
+        if !grows && (late || at_once >= 8) {
+            return Some(PathSeen {
+                bytes_s: best,
+                is_limit: true,
+            });
+        }
+        if late {
+            break;
+        }
+    }
+    None
+}
+
+/// Fetches the page so often at once. Bytes a second of all together, or of the one whose body
+/// came fastest: a server may take long to write its page and no time to send it.
+async fn fetch(client: &Rc<Client>, page: &str, at_once: usize) -> Option<f64> {
+    client.open_connections(at_once).await;
+    let began = client.clock().now();
+    let mut all = tokio::task::JoinSet::new();
+    for _ in 0..at_once {
+        let (client, page) = (Rc::clone(client), page.to_owned());
+        all.spawn_local(async move { client.get(&page).await });
+    }
+    let (mut bytes, mut fastest) = (0, 0.0_f64);
+    while let Some(reply) = all.join_next().await {
+        let reply: Reply = reply.ok()?.ok()?;
+        bytes += reply.bytes;
+        fastest = fastest.max(reply.transfer_rate().unwrap_or(0.0));
+    }
+    let took = client.clock().now().since(began)?;
+    Some(fastest.max(bytes as f64 / took.as_secs_f64().max(1e-6)))
+}
