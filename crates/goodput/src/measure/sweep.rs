@@ -16,6 +16,9 @@ use crate::{exit::Failure, flags::SweepFlags};
 /// The server is warmed up at this many users, unless more are asked for.
 const WARM_UP_USERS: u32 = 128;
 
+/// Points that a search takes, about, for the estimate of its length.
+const POINTS_OF_A_SEARCH: u32 = 12;
+
 /// What a sweep tries.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Loads {
@@ -120,42 +123,50 @@ impl Loads {
 
     /// What the sweep costs, in a sentence.
     pub(crate) fn cost(&self, run: &Run) -> String {
-        let budget = minutes(self.budget(run));
-        let mut total = Some(Duration::ZERO);
-        let e2e = run.e2e_p95();
-        let window = run.lengths.closed(e2e);
-        let each = window + Duration::from_secs(2) + 2 * e2e;
-        let mut points = |n: usize| {
-            total = total.map(|t| t + each * u32::try_from(n).unwrap_or(u32::MAX));
-        };
+        let budget = self.budget(run);
         let closed = match &self.users {
             Users::Off => "no closed loop".to_owned(),
-            Users::Given(users) => {
-                points(users.len());
-                format!("{} closed-loop points", users.len())
-            }
-            Users::Searched { .. } => {
-                format!("a closed-loop search of at most {budget} of windows")
-            }
+            Users::Given(users) => format!("{} closed-loop points", users.len()),
+            Users::Searched { .. } => "a closed-loop search".to_owned(),
         };
         let open = match &self.rates {
             Rates::Off => "no open loop".to_owned(),
-            Rates::Given(rates) => {
-                points(rates.len());
-                format!("{} open-loop points", rates.len())
-            }
-            Rates::Searched => format!("an open-loop search of at most {budget}"),
+            Rates::Given(rates) => format!("{} open-loop points", rates.len()),
+            Rates::Searched => "an open-loop search".to_owned(),
         };
-        let searched =
-            matches!(self.users, Users::Searched { .. }) || self.rates == Rates::Searched;
-        let how_long = match (run.requests, total.filter(|_| !searched)) {
-            (Some(requests), _) => {
-                format!(", of {requests} requests each: how long is the server's to say")
+        let how_long = match run.requests {
+            Some(requests) => {
+                format!("of {requests} requests a point: how long is the server's to say")
             }
-            (None, Some(total)) => format!(": about {}", minutes(total)),
-            (None, None) => ", and settling in between".to_owned(),
+            None if self.searches() == 0 => format!("about {}", minutes(self.length(run))),
+            None => format!(
+                "at most {} of windows a search, about {} in all",
+                minutes(budget),
+                minutes(self.length(run))
+            ),
         };
-        format!("cost      {closed} and {open}{how_long}")
+        format!("cost      {closed} and {open}: {how_long}")
+    }
+
+    /// How many searches there are.
+    fn searches(&self) -> u32 {
+        u32::from(matches!(self.users, Users::Searched { .. }))
+            + u32::from(self.rates == Rates::Searched)
+    }
+
+    /// How long it all takes, about and at most.
+    fn length(&self, run: &Run) -> Duration {
+        let between = Duration::from_secs(2) + 2 * run.e2e_p95();
+        let points = match &self.users {
+            Users::Given(users) => users.len(),
+            _ => 0,
+        } + match &self.rates {
+            Rates::Given(rates) => rates.len(),
+            _ => 0,
+        };
+        let points = u32::try_from(points).unwrap_or(u32::MAX);
+        points * (run.lengths.closed(run.e2e_p95()) + between)
+            + self.searches() * (self.budget(run) + POINTS_OF_A_SEARCH * between)
     }
 }
 
