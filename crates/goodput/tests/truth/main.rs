@@ -7,16 +7,14 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "the curves are read in the log")]
 
-use std::{cell::RefCell, num::NonZeroU32, process::Command, rc::Rc, sync::Arc, time::Duration};
+use std::{num::NonZeroU32, process::Command, sync::Arc, time::Duration};
 
-use goodput_ledger::{ClientRow, Mode, PointBooks, PointFacts, PointRow};
-use goodput_record::{Arrival, Outcome, Phase, RequestRecord, SeriesId, Sink, Timestamp, Vantage};
-use goodput_sim::{
-    Engine, EngineRequest, Profile,
-    drive::{Due, Plan, Source, run},
-};
+use goodput_ledger::PointRow;
+use goodput_sim::Profile;
 use goodput_slo::Slo;
-use goodput_workload::{Load, Shard, Workload, WorkloadSpec, point_seed};
+use goodput_sweep::auto::Look;
+use goodput_virtual::{Detail, PointPlan, Replica, Setting, run_point};
+use goodput_workload::{CoursePlan, Load, Settle, Window, WorkloadSpec};
 
 /// What is swept: a profile with the work and the SLO it is asked for.
 struct Case {
@@ -49,158 +47,32 @@ const EXPERTS: Case = Case {
     grid: &[32, 64, 96, 128],
 };
 
-/// Which part of the point a request belongs to, by its place among all that were taken.
-#[derive(Clone, Copy)]
-struct Course {
-    settling: u64,
-    measured: u64,
-    drain: u64,
-}
-
-impl Course {
-    /// The start-up herd and the emptying at the end stay outside.
-    fn new(users: u32, measured: u64) -> Self {
-        let apart = (2 * u64::from(users)).max(measured / 10);
-        Self {
-            settling: apart,
-            measured,
-            drain: apart,
-        }
-    }
-
-    fn phase(self, number: u64) -> Phase {
-        if number < self.settling {
-            Phase::Settling
-        } else if number < self.settling + self.measured {
-            Phase::Measured
-        } else {
-            Phase::Drain
-        }
-    }
-
-    fn all(self) -> u64 {
-        self.settling + self.measured + self.drain
-    }
-}
-
-/// The workload as a source of the engine's requests.
-struct Planned {
-    workload: Workload,
-    block_tokens: u32,
-    course: Course,
-    taken: u64,
-}
-
-impl Source for Planned {
-    fn next_due(&self) -> Option<Timestamp> {
-        (self.taken < self.course.all()).then(|| self.workload.next_due())?
-    }
-
-    fn take(&mut self, now: Timestamp) -> Option<Due> {
-        let planned = self.workload.take(now)?;
-        let index = self.taken;
-        self.taken += 1;
-        Some(Due {
-            arrival: Arrival {
-                id: index,
-                origin: planned.due,
-                series: SeriesId::default(),
-                vantage: Vantage::Engine,
-                session: planned.session,
-                step: planned.step,
-                steps: planned.steps,
-                planned_input_tokens: planned.input_tokens,
-                planned_cached_tokens: planned.cached_tokens,
-                planned_output_tokens: planned.output_tokens,
-            },
-            request: EngineRequest {
-                index,
-                input_tokens: planned.input_tokens,
-                output_tokens: planned.output_tokens,
-                blocks: planned.prompt.blocks(self.block_tokens),
-            },
-        })
-    }
-
-    fn ended(&mut self, session: u32, at: Timestamp, outcome: Outcome) {
-        if outcome == Outcome::Ok {
-            self.workload.ended(session, at);
-        } else {
-            self.workload.abandoned(session, at);
-        }
-    }
-}
-
-/// The books, and where their window lies.
-struct Books {
-    course: Course,
-    posted: RefCell<PointBooks>,
-    window: RefCell<Option<(Timestamp, Timestamp)>>,
-}
-
-impl Sink for Books {
-    fn arrived(&self, arrival: &Arrival) {
-        self.posted.borrow_mut().arrived(arrival);
-        if self.course.phase(arrival.id) == Phase::Measured {
-            let mut window = self.window.borrow_mut();
-            let (from, _) = window.unwrap_or((arrival.origin, arrival.origin));
-            *window = Some((from, arrival.origin));
-        }
-    }
-
-    fn ended(&self, record: RequestRecord) {
-        let phase = self.course.phase(record.summary.id());
-        let mut books = self.posted.borrow_mut();
-        books.post(&record.summary, &record.gaps, phase);
-    }
-}
-
 impl Case {
     fn slo(&self) -> Slo {
         Slo::from_argument(self.slo).unwrap()
     }
 
-    /// The true row at a concurrency, over this many measured requests.
-    fn true_row(&self, users: u32, requests: u64) -> PointRow {
+    /// The true row at a concurrency, over about this many measured requests.
+    fn true_row(&self, users: u32, requests: u32) -> PointRow {
         let profile = Profile::builtin(self.profile).unwrap();
-        let spec = Arc::new(WorkloadSpec::preset(self.workload).unwrap());
-        let load = Load::Closed(NonZeroU32::new(users).unwrap());
-        let course = Course::new(users, requests);
-        let mut source = Planned {
-            workload: Workload::new(&spec, load, point_seed(11, users), Shard::WHOLE),
-            block_tokens: profile.block_tokens.get(),
-            course,
-            taken: 0,
+        let workload = Arc::new(WorkloadSpec::preset(self.workload).unwrap());
+        let slos = [self.slo()];
+        let setting = Setting {
+            detail: Detail::Bins,
+            ..Setting::new(&workload, &slos, 11)
         };
-        let sink = Rc::new(Books {
-            course,
-            posted: RefCell::new(PointBooks::new(&[self.slo()], Duration::from_millis(100))),
-            window: RefCell::default(),
-        });
-        let mut engine = Engine::new(&profile);
-        let plan = Plan::until(Timestamp::FAR_FUTURE);
-        let report = run(&mut engine, &mut source, &sink, &plan, |_| {});
-        assert_eq!(report.arrived, course.all());
-        let (from, to) = sink.window.borrow().unwrap();
-        let books = sink.posted.borrow();
-        books.row(&PointFacts {
-            point: users,
-            mode: Mode::Closed,
-            concurrency: Some(users),
-            rate_req_s: None,
-            window: from..to,
-            gpus: None,
-            in_flight_peak: None,
-            in_flight_at_end: 0,
-            sent_share: None,
-            loop_lag_p99_ns: None,
-            client_cpu_share: None,
-            client: ClientRow::default(),
-            server_cached_share: None,
-            server_timings: (0, 0, None),
-            invalid: Vec::new(),
-            warnings: Vec::new(),
-        })
+        let load = Load::Closed(NonZeroU32::new(users).unwrap());
+        let settle = Settle::FirstWave {
+            at_most: Duration::from_mins(10),
+        };
+        let requests = NonZeroU32::new(requests).unwrap();
+        let course = CoursePlan {
+            hold_load: true,
+            ..CoursePlan::new(settle, Window::Requests(requests))
+        };
+        let plan = PointPlan::new(users, load, course);
+        let mut replica = Replica::new(&profile);
+        run_point(&mut replica, &setting, &plan, |_, _, _| Look::Wait).row(&plan)
     }
 
     /// The grid with the loads halfway between its neighbours.
@@ -212,7 +84,7 @@ impl Case {
         all
     }
 
-    fn curve(&self, users: &[u32], requests: u64) -> Curve {
+    fn curve(&self, users: &[u32], requests: u32) -> Curve {
         let rows: Vec<PointRow> = users
             .iter()
             .map(|&users| self.true_row(users, requests))
@@ -280,9 +152,9 @@ impl Curve {
 }
 
 /// Requests a point of the tests that always run.
-const FEW: u64 = 600;
+const FEW: u32 = 600;
 /// Requests a point of a curve that a sweep is held against.
-const MANY: u64 = 20_000;
+const MANY: u32 = 20_000;
 
 #[test]
 fn the_slots_of_the_laptop_profile_fill_up() {
@@ -324,14 +196,13 @@ fn a_true_row_is_reproducible() {
 }
 
 /// Sweeps `case` in real time and holds the load it finds against the true curve.
-fn a_sweep_finds_the_best(case: &Case, duration: &str) {
+fn a_sweep_finds_the_best(case: &Case, budget: &str) {
     if std::env::var_os("GOODPUT_SUITES").is_none() {
         println!("skipped: a sweep in real time is run by suites/truth.sh");
         return;
     }
     let out = format!("{}/truth-{}", env!("CARGO_TARGET_TMPDIR"), case.profile);
     let _ = std::fs::remove_dir_all(&out);
-    let grid: Vec<String> = case.grid.iter().map(ToString::to_string).collect();
     let output = Command::new(env!("CARGO_BIN_EXE_goodput"))
         .args([
             "sweep",
@@ -340,15 +211,8 @@ fn a_sweep_finds_the_best(case: &Case, duration: &str) {
             "--workload",
             case.workload,
         ])
-        .args([
-            "--slo",
-            case.slo,
-            "--concurrency",
-            &grid.join(","),
-            "--rate",
-            "none",
-        ])
-        .args(["--duration", duration, "--out", &out])
+        .args(["--slo", case.slo, "--rate", "none"])
+        .args(["--budget", budget, "--out", &out])
         .output()
         .unwrap();
     let (said, talk) = (
@@ -378,15 +242,15 @@ fn a_sweep_finds_the_best(case: &Case, duration: &str) {
 
 #[test]
 fn a_sweep_of_the_laptop_profile_finds_the_best_true_goodput() {
-    a_sweep_finds_the_best(&LAPTOP, "8s");
+    a_sweep_finds_the_best(&LAPTOP, "60s");
 }
 
 #[test]
 fn a_sweep_over_the_kv_cliff_finds_the_best_true_goodput() {
-    a_sweep_finds_the_best(&KV_CLIFF, "12s");
+    a_sweep_finds_the_best(&KV_CLIFF, "150s");
 }
 
 #[test]
 fn a_sweep_of_a_mixture_of_experts_finds_the_best_true_goodput() {
-    a_sweep_finds_the_best(&EXPERTS, "8s");
+    a_sweep_finds_the_best(&EXPERTS, "100s");
 }
