@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# A client starved on purpose marks its points invalid and names the cause every time; one that lacks nothing is trusted.
+# Each case RUNS times (10 unless told). The last case needs a quiet machine with two cores: the others need none.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+goodput=${GOODPUT:-target/release/goodput} runs=${RUNS:-10} core=${CORE:-0} other=${OTHER:-1}
+work=$(mktemp -d) port=${PORT:-18473} kept=()
+trap 'kill "${kept[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
+taskset -c "$other" "$goodput" emulate --listen 127.0.0.1:"$port" >"$work/emulator.log" 2>&1 & kept+=($!)
+python3 suites/starved/pipe.py 64000 $((port + 1)) "$port" & kept+=($!)
+for _ in $(seq 100); do curl -sf "http://127.0.0.1:$port/health" >/dev/null && break; sleep 0.1; done
+failed=0
+
+# NAME WORDS CODE COMMAND...: the program exits with CODE and says WORDS, in its warnings or on stderr.
+every_time() {
+  local name=$1 words=$2 code=$3 good=0; shift 3
+  for run in $(seq "$runs"); do
+    local out="$work/$name-$run" got=0
+    "$@" --out "$out" --quiet >/dev/null 2>"$work/said" || got=$?
+    { [ -f "$out/result.json" ] && python3 -c 'import json, sys
+for point in json.load(open(sys.argv[1]))["points"]: print(point["valid"], *point["warnings"])' "$out/result.json"; cat "$work/said"; } >"$work/all" || true
+    if [ "$got" = "$code" ] && grep -q "$words" "$work/all"; then good=$((good + 1)); else echo "  run $run: exit $got"; sed 's/^/  /' "$work/all"; fi
+  done
+  echo "$name: $good of $runs"
+  [ "$good" = "$runs" ] || failed=1
+}
+direct="http://127.0.0.1:$port/v1" piped="http://127.0.0.1:$((port + 1))/v1"
+bench=("$goodput" bench --slo chat --workload chat-short --warmup 0 --duration "${DURATION:-4s}")
+
+every_time users-without-files "ulimit -n 192" 3 bash -c 'ulimit -n 64; exec "$@"' - "${bench[@]}" --url "$direct" --concurrency 128
+every_time arrivals-without-files "may have 64 open files" 3 bash -c 'ulimit -n 64; exec "$@"' - "${bench[@]}" --url "$direct" --rate 400
+for users in 1 16; do
+  every_time "pipe-$users" "False.*the way to the server carries" 3 "${bench[@]}" --url "$piped" --concurrency $users
+done
+for loops in 1 4; do
+  spinning=()
+  for _ in $(seq $loops); do taskset -c "$core" bash -c 'while :; do :; done' & spinning+=($!); done
+  every_time "busy-core-$loops" "False.*waited for a core" 3 taskset -c "$core" "${bench[@]}" --url "$direct" --concurrency 16
+  kill "${spinning[@]}"; wait "${spinning[@]}" 2>/dev/null || true
+done
+every_time healthy "^True *$" 0 taskset -c "$core" "${bench[@]}" --url "$direct" --concurrency 8
+exit $failed
