@@ -33,6 +33,7 @@ mod inbox;
 mod invalid;
 mod lag;
 mod machine;
+mod observer;
 mod path;
 mod plan;
 mod prompt;
@@ -63,6 +64,7 @@ pub use fetch::{FetchError, Reply};
 pub use goodput_workload::{Settle, Window, WindowRule};
 pub use invalid::Invalid;
 pub use machine::Machine;
+pub use observer::{Compose, Observer};
 pub use path::PathSeen;
 pub use plan::PointPlan;
 pub use prompt::{
@@ -71,7 +73,7 @@ pub use prompt::{
 };
 pub use reach::{Reach, reach};
 pub use report::{PointReport, ServerTimings};
-pub use run::{Compose, Observer, run_point};
+pub use run::run_point;
 pub use runtime::runtime;
 pub use scrape::{Scrape, Scraper, scrape};
 pub use server::{ProbeError, ServerFacts, probe_server};

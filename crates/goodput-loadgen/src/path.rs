@@ -37,14 +37,14 @@ pub struct PathSeen {
     pub is_limit: bool,
 }
 
-/// Bytes a second at which the way is clear for this load: it is not nearly full, and the bytes of
+/// Bytes a second at which the way is clear for `shares` loads like this one: it is not nearly full, and the bytes of
 /// a request cross it in a time that moves no TTFT by more than its share. `None` where nothing was
 /// received.
-pub(crate) fn enough(report: &PointReport) -> Option<f64> {
+pub(crate) fn enough(report: &PointReport, shares: u16) -> Option<f64> {
     let span = report.span.end.since(report.span.start)?;
     let flow = report.traffic.bytes_received as f64 / span.as_secs_f64().max(1e-3);
     let crossing = request_bytes(report)? / allowed(report)?.as_secs_f64();
-    Some((flow / FULL).max(crossing))
+    Some((flow * f64::from(shares) / FULL).max(crossing))
 }
 
 /// Bytes of a request in the mean.

@@ -87,11 +87,24 @@ impl PointPlan {
         }
     }
 
-    /// What this client's share measures. `None`: of so few requests it has none.
-    pub(crate) fn own_window(&self) -> Option<Window> {
-        match self.window {
-            Window::Requests(n) => NonZeroU32::new(self.shard.count(n.get())).map(Window::Requests),
-            timed @ Window::Duration(_) => Some(timed),
+    /// The plan of this client's share alone.
+    pub(crate) fn own(&self) -> Self {
+        let own = self.clone();
+        let Window::Requests(n) = self.window else {
+            return own;
+        };
+        match NonZeroU32::new(self.shard.count(n.get())) {
+            Some(n) => Self {
+                window: Window::Requests(n),
+                ..own
+            },
+            // Fewer requests than shares: nothing is left for this one.
+            None => Self {
+                settle: Settle::None,
+                window: Window::Duration(Duration::ZERO),
+                hold_load: false,
+                ..own
+            },
         }
     }
 

@@ -108,9 +108,22 @@ impl PointReport {
         }
     }
 
-    /// Adds what another load thread says of its share of the same point, and looks again: `plan`
-    /// is that of the whole point. What made a share's figures doubtful makes the whole doubtful.
-    pub fn merge(&mut self, other: Self, plan: &PointPlan) {
+    /// What several load threads say of their shares of one point, as one: `plan` is that of the
+    /// whole point. What makes a share's figures doubtful makes the whole doubtful. `None` of none.
+    #[must_use]
+    pub fn merged(shares: impl IntoIterator<Item = Self>, plan: &PointPlan) -> Option<Self> {
+        let whole = shares.into_iter().reduce(|mut whole, share| {
+            whole.absorb(share);
+            whole
+        });
+        whole.map(|mut whole| {
+            let known = std::mem::take(&mut whole.invalid);
+            whole.examine(plan, known);
+            whole
+        })
+    }
+
+    fn absorb(&mut self, other: Self) {
         let hull =
             |a: &Range<Timestamp>, b: &Range<Timestamp>| a.start.min(b.start)..a.end.max(b.end);
         self.window = hull(&self.window, &other.window);
@@ -140,7 +153,6 @@ impl PointReport {
             .or(self.server_timings.last_ratio);
         self.interrupted |= other.interrupted;
         self.latencies.merge(&other.latencies);
-        let known: Vec<Invalid> = self.invalid.drain(..).chain(other.invalid).collect();
-        self.examine(plan, known);
+        self.invalid.extend(other.invalid);
     }
 }

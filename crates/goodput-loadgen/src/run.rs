@@ -11,7 +11,7 @@ use std::{
 use goodput_record::{
     Arrival, GapBuffer, OpenRequest, Phase, Series, SeriesId, Timestamp, Vantage, nanos,
 };
-use goodput_workload::{Course, Load, PlannedRequest, Settle, Window, Workload};
+use goodput_workload::{Course, Load, PlannedRequest, Window, Workload};
 use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
@@ -21,6 +21,7 @@ use crate::{
     exchange::{Exchange, Wire},
     lag::{SelfSeen, watch_self},
     machine::{Machine, Reading},
+    observer::{Compose, Observer},
     path,
     plan::PointPlan,
     ready::Ready,
@@ -43,35 +44,6 @@ const PREPARATION: Duration = Duration::from_secs(2);
 
 /// From one look at a running point to the next.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// Who hears of a load point's requests, on the load thread.
-pub trait Observer {
-    /// A request was due.
-    fn arrived(&self, arrival: &Arrival, phase: Phase);
-    /// A request has ended. Called after the next ones are on their way.
-    fn ended(&self, ended: Ended);
-    /// Whether enough was seen of the point under way, whose window opened at `opened`: then it closes
-    /// now. Asked about once a second from [`PointPlan::look_from`] on.
-    fn enough(&self, opened: Timestamp, now: Timestamp) -> bool {
-        let _ = (opened, now);
-        false
-    }
-    /// An empty buffer for a request's gaps; an observer may hand out used ones.
-    fn gap_buffer(&self) -> GapBuffer {
-        GapBuffer::default()
-    }
-}
-
-/// Who writes the body of a planned request.
-pub trait Compose {
-    /// The body. `replies` are the served answers of the session's earlier steps, by step; `None`
-    /// where there was none.
-    fn body(&self, request: &PlannedRequest, replies: &[Option<String>]) -> Vec<u8>;
-    /// Whether it makes use of `replies`; else the answers' text is not kept for it.
-    fn wants_replies(&self) -> bool {
-        false
-    }
-}
 
 /// A load point under way.
 struct Run<O> {
@@ -119,7 +91,7 @@ pub async fn run_point<O: Observer + 'static>(
             () = stop.reached(Wish::Drain) => {}
         }
     }
-    let plan = own_share(plan);
+    let plan = plan.own();
     let traffic = client.traffic();
     prepare(client, &plan).await?;
     let run = Rc::new(Run {
@@ -159,31 +131,15 @@ pub async fn run_point<O: Observer + 'static>(
         Rc::clone(&seen),
     ));
     let went = run.drive(&mut timer, stop).await;
-    let machine = Machine::between(&before, &Reading::take(clock.now()));
     run.cancel().await;
     ticks.abort();
+    client.close_idle();
+    // Behind the connections: without one file left, nothing could be read.
+    let machine = Machine::between(&before, &Reading::take(clock.now()));
     went.map_err(LoadError::Timer)?;
     let mut report = run.report(seen.take(), machine, client.traffic().since(traffic));
-    client.close_idle();
     run.ask_path(&mut report).await;
     Ok(report)
-}
-
-/// The plan of this client's share alone.
-fn own_share(plan: &PointPlan) -> PointPlan {
-    match plan.own_window() {
-        Some(window) => PointPlan {
-            window,
-            ..plan.clone()
-        },
-        // Fewer requests than shares: nothing is left for this one.
-        None => PointPlan {
-            settle: Settle::None,
-            window: Window::Duration(Duration::ZERO),
-            hold_load: false,
-            ..plan.clone()
-        },
-    }
 }
 
 /// Makes room for the sockets that the load needs, and opens those of a closed loop.
@@ -493,7 +449,7 @@ impl<O: Observer + 'static> Run<O> {
         let Some(page) = self.plan.path_page.as_ref().filter(|_| !report.interrupted) else {
             return;
         };
-        if let Some(enough) = path::enough(report) {
+        if let Some(enough) = path::enough(report, self.plan.shard.of()) {
             report.path = path::ask(&self.client, page, enough).await;
             self.client.close_idle();
             let known = std::mem::take(&mut report.invalid);

@@ -1,6 +1,6 @@
 //! Whom the load is sent to, and how.
 
-use std::{fmt, path::PathBuf, rc::Rc, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use crate::error::TargetError;
 
@@ -44,13 +44,13 @@ impl fmt::Debug for BearerKey {
 
 /// Counts the tokens of a text, as a tokenizer on this machine does.
 #[derive(Clone)]
-pub struct TextCounter(Rc<dyn Fn(&str) -> u32>);
+pub struct TextCounter(Arc<dyn Fn(&str) -> u32 + Send + Sync>);
 
 impl TextCounter {
     /// A counter that asks `count`.
     #[must_use]
-    pub fn new(count: impl Fn(&str) -> u32 + 'static) -> Self {
-        Self(Rc::new(count))
+    pub fn new(count: impl Fn(&str) -> u32 + Send + Sync + 'static) -> Self {
+        Self(Arc::new(count))
     }
 
     /// The tokens of `text`.

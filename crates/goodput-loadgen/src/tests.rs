@@ -6,6 +6,7 @@ mod probing;
 mod promises;
 mod secure;
 mod server;
+mod shards;
 
 use std::{
     cell::RefCell, future::Future, net::SocketAddr, num::NonZeroU32, rc::Rc, sync::Arc,

@@ -39,6 +39,12 @@ impl Shard {
         (index < of).then_some(Self { index, of })
     }
 
+    /// How many shares there are.
+    #[must_use]
+    pub const fn of(self) -> u16 {
+        self.of
+    }
+
     /// How many of the numbers 0 to `total - 1` are part of the share.
     #[must_use]
     pub fn count(self, total: u32) -> u32 {

@@ -131,6 +131,10 @@ pub(crate) struct RunFlags {
     /// [default: 10 ms a user, at most 5s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) ramp: Option<String>,
+    /// Load threads, each with its share of the users or of the schedule: one core is enough for
+    /// thousands of streams
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) threads: std::num::NonZeroU16,
     /// Seed of schedule, lengths and prompts [default: fresh, and printed]
     #[arg(long)]
     pub(crate) seed: Option<u64>,

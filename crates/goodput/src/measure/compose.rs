@@ -16,7 +16,7 @@ use goodput_workload::{History, OutputPolicy, PlannedRequest, Role, TextSource, 
 use crate::{exit::Failure, talk::Voice};
 
 /// Writes the bodies of a run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Composer {
     writer: PromptWriter,
     form: Form,
@@ -25,7 +25,7 @@ pub(crate) struct Composer {
 }
 
 /// How a body looks, whatever it asks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Form {
     target: Target,
     extra: ExtraFields,

@@ -13,6 +13,7 @@ mod server;
 mod setup;
 mod signals;
 mod sweep;
+mod threads;
 mod tokenizer;
 mod workload;
 

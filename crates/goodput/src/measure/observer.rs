@@ -68,18 +68,7 @@ impl PointObserver {
 
     /// The books and the sample of requests.
     pub(crate) fn into_parts(self) -> (PointBooks, Vec<RequestBar>) {
-        let mut bars = self.bars.into_inner();
-        bars.sort_by(|a, b| a.origin_s.total_cmp(&b.origin_s));
-        let start = bars.first().map_or(0.0, |b| b.origin_s);
-        // In whole microseconds: a tenth of a pixel needs no more digits.
-        let shifted = |at: f64| ((at - start) * 1e6).round() / 1e6;
-        for bar in &mut bars {
-            bar.origin_s = shifted(bar.origin_s);
-            bar.sent_s = bar.sent_s.map(shifted);
-            bar.first_token_s = bar.first_token_s.map(shifted);
-            bar.end_s = shifted(bar.end_s);
-        }
-        (self.books.into_inner(), bars)
+        (self.books.into_inner(), self.bars.into_inner())
     }
 
     fn keep_bar(&self, summary: &RequestSummary, verdict: Option<&Verdict>) {
@@ -137,6 +126,22 @@ impl Observer for PointObserver {
             record,
         });
     }
+}
+
+/// The requests that the timeline shows, in order, the first at 0.
+pub(crate) fn timeline(mut bars: Vec<RequestBar>) -> Vec<RequestBar> {
+    bars.sort_by(|a, b| a.origin_s.total_cmp(&b.origin_s));
+    bars.truncate(BARS);
+    let start = bars.first().map_or(0.0, |b| b.origin_s);
+    // In whole microseconds: a tenth of a pixel needs no more digits.
+    let shifted = |at: f64| ((at - start) * 1e6).round() / 1e6;
+    for bar in &mut bars {
+        bar.origin_s = shifted(bar.origin_s);
+        bar.sent_s = bar.sent_s.map(shifted);
+        bar.first_token_s = bar.first_token_s.map(shifted);
+        bar.end_s = shifted(bar.end_s);
+    }
+    bars
 }
 
 /// A lock that a panic elsewhere does not take away.

@@ -9,7 +9,7 @@ use std::{
 
 use goodput_ledger::{ClientRow, Mode, PointBooks, PointFacts, PointRow};
 use goodput_loadgen::{
-    Client, Compose, Invalid, PointPlan, PointReport, Settle, Stop, Window, Wish, run_point,
+    Client, Compose, Invalid, PointPlan, PointReport, Settle, Stop, Window, Wish,
 };
 use goodput_record::Timestamp;
 use goodput_results::{Folder, RowWriter};
@@ -18,20 +18,21 @@ use goodput_sweep::{
     OperatingPoint, PointChart, Question, Search, answers,
     auto::{Measure, settle},
 };
-use goodput_workload::{Load, Shard, Workload, WorkloadSpec, point_seed};
+use goodput_workload::{Load, WorkloadSpec, point_seed};
 
 use super::{
     document::{self, Paper},
     live::{Doing, LiveTable},
-    observer::{LiveCounts, PointObserver, SharedStrategy},
+    observer::{LiveCounts, SharedStrategy},
     plan::Lengths,
     scrape::Scrape,
+    threads::{Kit, Order, Team},
 };
 use crate::exit::Failure;
 
 /// Width of the books' bins: short enough that the edges of a window cost nothing, long enough
 /// that an hour is cheap.
-const BIN: Duration = Duration::from_millis(100);
+pub(super) const BIN: Duration = Duration::from_millis(100);
 /// The point number of warm-up requests: no load point has it, so no prompt is seen twice.
 const WARM_UP: u32 = u32::MAX;
 /// Used for E2E before anything is known.
@@ -72,6 +73,8 @@ pub(crate) struct Run {
     pub(crate) charts: Vec<PointChart>,
     /// E2E p95 of the last point that had one.
     pub(crate) e2e_p95: Option<Duration>,
+    /// The load threads beside this one.
+    pub(crate) team: Team,
 }
 
 impl Run {
@@ -224,29 +227,6 @@ impl Run {
         job: Job,
     ) -> Result<(PointBooks, Vec<goodput_sweep::RequestBar>, PointReport), Failure> {
         let counts = Arc::new(Mutex::new(LiveCounts::default()));
-        let names = {
-            let client = Rc::clone(&self.client);
-            Rc::new(move |id| {
-                client
-                    .series()
-                    .borrow()
-                    .get(id)
-                    .cloned()
-                    .unwrap_or_default()
-            })
-        };
-        let observer = Rc::new(PointObserver::new(
-            plan.point,
-            PointBooks::new(&self.slos, BIN),
-            Arc::clone(&self.rows),
-            names,
-            Arc::clone(&counts),
-            job.strategy,
-        ));
-        let workload = match self.ramp {
-            None => Workload::new(&self.spec, plan.load, seed, Shard::WHOLE),
-            Some(ramp) => Workload::with_ramp(&self.spec, plan.load, seed, Shard::WHOLE, ramp),
-        };
         let doing = Doing {
             title: job.title,
             point: self.points.len() + 1,
@@ -259,25 +239,28 @@ impl Run {
         if let Some(scrape) = &self.scrape {
             scrape.look().await;
         }
-        let line = self.live.watch(doing, counts);
-        let report = run_point(
-            &self.client,
-            &self.compose,
-            workload,
-            plan,
-            &observer,
-            &self.stop,
-        )
-        .await;
+        let line = self.live.watch(doing, Arc::clone(&counts));
+        let kit = Kit {
+            client: Rc::clone(&self.client),
+            compose: Rc::clone(&self.compose),
+            slos: self.slos.clone(),
+            rows: Arc::clone(&self.rows),
+            stop: self.stop.clone(),
+        };
+        let order = Order {
+            plan: plan.clone(),
+            spec: Arc::clone(&self.spec),
+            seed,
+            ramp: self.ramp,
+            counts,
+        };
+        let carried = self.team.carry(&kit, order, job.strategy).await;
         drop(line);
-        let report = report.map_err(|e| Failure::untrusted(e.to_string()))?;
+        let carried = carried?;
         if let Some(scrape) = &self.scrape {
             scrape.look().await;
         }
-        let observer = Rc::into_inner(observer)
-            .ok_or_else(|| Failure::untrusted("a request outlived its load point"))?;
-        let (books, bars) = observer.into_parts();
-        Ok((books, bars, report))
+        Ok((carried.books, carried.bars, carried.report))
     }
 
     /// How long a point takes, about.

@@ -25,7 +25,9 @@ use super::{
     plan::Lengths,
     run::{Run, WarmUp},
     scrape::Scrape,
-    server, signals, workload,
+    server, signals,
+    threads::{Parts, Team},
+    workload,
 };
 use crate::{
     emulate::{Replica, list_asked_for},
@@ -137,7 +139,7 @@ impl Setting<'_> {
         }
         self.fits(&facts)?;
         target.model.clone_from(&facts.model);
-        let client = self.client(target, clock, &run_id).await?;
+        let client = self.client(target.clone(), clock, &run_id).await?;
         let stop = Stop::new();
         let signal = signals::watch(&stop, self.voice);
         let learning = Composer::learn(&client, &facts, &self.spec, self.is_cold()?, self.voice);
@@ -148,7 +150,18 @@ impl Setting<'_> {
         };
         let folder = Folder::create(&self.folder_path(&run_id))?;
         let paper = self.paper(&client, &facts, &composer, run_id.clone(), epoch);
-        let rows = self.rows(&folder, run_id, &stop)?;
+        let rows = Arc::new(self.rows(&folder, run_id.clone(), &stop)?);
+        let parts = Parts {
+            target,
+            clock,
+            run: run_id,
+            composer: composer.clone(),
+            slos: self.slos.clone(),
+            rows: Arc::clone(&rows),
+            stop: stop.clone(),
+        };
+        let team = Team::start(self.flags.threads.get(), &client, &parts)?;
+        drop(parts);
         let scrape = if facts.metrics {
             Some(Scrape::start(&client, &folder)?)
         } else {
@@ -170,7 +183,8 @@ impl Setting<'_> {
                 objective,
                 e2e_at_tokens: self.flags.e2e_at,
             },
-            rows: Arc::new(rows),
+            rows,
+            team,
             scrape,
             live: LiveTable::new(self.voice, &paper.holds_for.workload.arrivals),
             paper,
@@ -191,6 +205,8 @@ impl Setting<'_> {
             let _ = std::fs::remove_dir_all(run.folder.path());
             return went.map(|()| Exit::Yes);
         }
+        // The further threads hold on to the files, too.
+        run.team = Team::default();
         document::finish(run, went, self.flags.format, self.voice)
     }
 

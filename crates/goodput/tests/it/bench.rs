@@ -197,3 +197,45 @@ fn an_open_loop_counts_from_the_schedule() {
         assert!(row["sent_ns"].as_u64().unwrap() >= row["origin_ns"].as_u64().unwrap());
     }
 }
+
+/// Load threads share the users and the requests' numbers out, and their books are one.
+#[test]
+fn several_threads_measure_one_point() {
+    let server = Server::start(|_, socket| stream(socket, 3));
+    let place = Place::new("threads");
+    place.write("w.toml", crate::workloads::TINY);
+    let flags = [
+        "--threads",
+        "3",
+        "--concurrency",
+        "8",
+        "--requests",
+        "40",
+        "--warmup",
+        "0",
+        "--workload",
+        "w.toml",
+        "--ramp",
+        "0s",
+    ];
+    place.bench(&server.url, &flags).measured();
+    assert_eq!(server.generations().len(), 40);
+    let point = &place.result()["points"][0];
+    assert_eq!(point["outcomes"], serde_json::json!({"ok": 40}));
+    assert_eq!(
+        (&point["requests"], &point["concurrency"]),
+        (&40.into(), &8.into())
+    );
+    let rows = place.measured_rows();
+    let distinct = |what: &str| {
+        let all: std::collections::BTreeSet<String> =
+            rows.iter().map(|row| row[what].to_string()).collect();
+        all.len()
+    };
+    assert_eq!(distinct("id"), 40, "no two requests have the same id");
+    let users: std::collections::BTreeSet<u64> = rows
+        .iter()
+        .map(|row| row["session"].as_u64().unwrap() % 8)
+        .collect();
+    assert_eq!(users.len(), 8, "every user asked");
+}
