@@ -5,7 +5,7 @@ use std::time::Duration;
 use goodput_record::{Timestamp, nanos};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use crate::faults::{SlowStart, Stall};
+use crate::faults::{SlowStart, Slowdown, Stall};
 
 /// The monotonic clock since the emulator was started.
 #[derive(Clone, Copy, Debug)]
@@ -41,31 +41,46 @@ fn nanos_of_timespec(time: Timespec) -> u64 {
     seconds * 1_000_000_000 + rest
 }
 
-/// How the engines' time runs against real time: more slowly after a cold start, not at all
-/// during a stall, else alike.
+/// How the engines' time runs against real time: more slowly after a cold start or once it was slowed
+/// down, not at all during a stall, else alike.
 ///
 /// Both maps are exact and monotone, and `engine(real(t)) == t`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Warp {
     slow: Option<(u64, u64)>,
     stall: Option<(u64, u64)>,
+    /// From when on, and how many hundredths of real time one of the engines' time takes.
+    slowed: Option<(u64, u64)>,
 }
 
 impl Warp {
     /// The warp of these faults.
-    pub(crate) fn new(slow: Option<SlowStart>, stall: Option<Stall>) -> Self {
+    pub(crate) fn new(
+        slow: Option<SlowStart>,
+        stall: Option<Stall>,
+        slowdown: Option<Slowdown>,
+    ) -> Self {
         Self {
             slow: slow.map(|slow| {
                 let factor = u64::from(slow.factor.get());
                 (nanos(slow.lasting) / factor * factor, factor)
             }),
             stall: stall.map(|stall| (nanos(stall.every), nanos(stall.lasting))),
+            slowed: slowdown.map(|slowdown| {
+                (
+                    nanos(slowdown.after),
+                    100 + u64::from(slowdown.percent.get()),
+                )
+            }),
         }
     }
 
     /// The engines' time at the real instant `at`.
     pub(crate) fn engine(&self, at: Timestamp) -> Timestamp {
         let mut t = at.nanos();
+        if let Some((from, hundredths)) = self.slowed {
+            t = t.min(from) + scaled(t.saturating_sub(from), 100, hundredths, false);
+        }
         if let Some((lasting, factor)) = self.slow {
             t = t.min(lasting) / factor + t.saturating_sub(lasting);
         }
@@ -95,8 +110,22 @@ impl Warp {
             let slow = lasting / factor;
             t = t.min(slow) * factor + t.saturating_sub(slow);
         }
+        if let Some((from, hundredths)) = self.slowed {
+            t = t.min(from) + scaled(t.saturating_sub(from), hundredths, 100, true);
+        }
         Timestamp::from_nanos(t)
     }
+}
+
+/// `span` times `by` over `over`, rounded up or down: down undoes up where `by` was above `over`.
+fn scaled(span: u64, by: u64, over: u64, up: bool) -> u64 {
+    let product = u128::from(span) * u128::from(by);
+    let scaled = if up {
+        product.div_ceil(u128::from(over))
+    } else {
+        product / u128::from(over)
+    };
+    u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
 /// Wakes the poll at an absolute instant of the monotonic clock.
@@ -184,6 +213,11 @@ mod tests {
         factor: NonZeroU32::new(3).unwrap(),
     });
 
+    const SLOWED: Option<Slowdown> = Some(Slowdown {
+        after: Duration::from_secs(15),
+        percent: NonZeroU32::new(20).unwrap(),
+    });
+
     const STALL: Option<Stall> = Some(Stall {
         every: Duration::from_secs(10),
         lasting: Duration::from_secs(2),
@@ -193,9 +227,10 @@ mod tests {
     fn engine_time_is_the_inverse_of_real_time() {
         for warp in [
             Warp::default(),
-            Warp::new(SLOW, None),
-            Warp::new(None, STALL),
-            Warp::new(SLOW, STALL),
+            Warp::new(SLOW, None, None),
+            Warp::new(None, STALL, None),
+            Warp::new(None, None, SLOWED),
+            Warp::new(SLOW, STALL, SLOWED),
         ] {
             let mut last = Timestamp::ZERO;
             for step in 0..120_000_u64 {
@@ -211,15 +246,19 @@ mod tests {
     #[test]
     fn a_stall_holds_the_engine_and_a_cold_start_slows_it() {
         let at = |seconds: f64| Timestamp::from_seconds(seconds);
-        let warp = Warp::new(None, STALL);
+        let warp = Warp::new(None, STALL, None);
         assert_eq!(warp.engine(at(10.0)), at(10.0));
         assert_eq!(warp.engine(at(11.5)), at(10.0));
         assert_eq!(warp.engine(at(12.0)), at(10.0));
         assert_eq!(warp.engine(at(13.0)), at(11.0));
         assert_eq!(warp.engine(at(21.0)), at(18.0));
-        let warp = Warp::new(SLOW, None);
+        let warp = Warp::new(SLOW, None, None);
         assert_eq!(warp.engine(at(3.0)), at(1.0));
         assert_eq!(warp.real(at(1.0)), at(3.0));
         assert_eq!(warp.real(Timestamp::FAR_FUTURE), Timestamp::FAR_FUTURE);
+        let warp = Warp::new(None, None, SLOWED);
+        assert_eq!(warp.engine(at(15.0)), at(15.0));
+        assert_eq!(warp.engine(at(27.0)), at(25.0));
+        assert_eq!(warp.real(at(25.0)), at(27.0));
     }
 }

@@ -19,6 +19,9 @@ pub struct EmulatorConfig {
     /// Engines behind the one address, each with its own queue and cache; a request goes to the
     /// one with the fewest requests.
     pub replicas: NonZeroU16,
+    /// Whether `/metrics` is that of one replica, of another one at every look, as behind a balancer
+    /// that spreads whatever is asked. Else it is that of all, as of one server of several engines.
+    pub metrics_in_turn: bool,
     /// When answers end by themselves. `None`: they go on to the limit that the request states,
     /// so that a workload gets the lengths it asks for.
     pub natural: Option<NaturalLength>,
@@ -48,6 +51,7 @@ impl EmulatorConfig {
             faults: Faults::default(),
             seed: 0,
             replicas: NonZeroU16::MIN,
+            metrics_in_turn: false,
             natural: None,
             api_key: None,
             grace: Duration::from_secs(30),

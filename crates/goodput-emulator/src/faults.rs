@@ -21,6 +21,12 @@ pub struct Faults {
     pub loading: Option<Duration>,
     /// Long prompts of someone else, at regular times.
     pub convoy: Option<Convoy>,
+    /// Requests of someone else, at regular times, with as many output as input tokens.
+    pub foreign: Option<Convoy>,
+    /// From some time on steps take longer, for good.
+    pub slowdown: Option<Slowdown>,
+    /// The server dies and comes back, once.
+    pub restart: Option<Restart>,
     /// Share of the KV blocks that is left, above 0 and up to 1.
     pub kv: Option<f64>,
     /// The engine stands still, at regular times.
@@ -71,6 +77,25 @@ pub struct Convoy {
     pub tokens: u32,
 }
 
+/// Steps take `percent` per cent longer from `after` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slowdown {
+    /// How long after the start.
+    pub after: Duration,
+    /// By how much longer, in whole per cent.
+    pub percent: NonZeroU32,
+}
+
+/// At `after` every connection is cut and all is forgotten; for `loading` more everything is answered
+/// with 503.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restart {
+    /// How long after the start.
+    pub after: Duration,
+    /// How long it takes.
+    pub loading: Duration,
+}
+
 /// The engine stands still for `lasting`, every `every`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
@@ -98,6 +123,9 @@ impl Default for Faults {
             slow_start: None,
             loading: None,
             convoy: None,
+            foreign: None,
+            slowdown: None,
+            restart: None,
             kv: None,
             stall: None,
             errors: 0.0,

@@ -119,6 +119,16 @@ impl Floor {
         self.connections.remove(slot);
     }
 
+    /// Drops every connection and all that was counted for `/metrics`.
+    pub(crate) fn forget_all(&mut self) {
+        let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            self.drop_connection(slot);
+        }
+        self.cancels.clear();
+        self.metrics.fill(Metrics::default());
+    }
+
     fn abort(&mut self, exchange: &Exchange) {
         let replica = exchange.replica;
         self.metrics[replica].aborted += 1;

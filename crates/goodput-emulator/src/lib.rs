@@ -33,7 +33,9 @@ mod wire;
 mod words;
 
 pub use config::{EmulatorConfig, NaturalLength};
-pub use faults::{Convoy, FAULTS, FaultError, Faults, RoleChunk, SlowStart, Stall};
+pub use faults::{
+    Convoy, FAULTS, FaultError, Faults, Restart, RoleChunk, SlowStart, Slowdown, Stall,
+};
 pub use lateness::{Lateness, LatenessFigures};
 pub use report::{Counts, EmulatorReport};
 pub use server::{EmulatorError, serve};

@@ -85,6 +85,13 @@ impl Metrics {
         }
     }
 
+    /// Requests that the engine has finished and no connection of ours had asked for.
+    fn strangers(&self, counters: &Counters) -> u64 {
+        counters
+            .finished
+            .saturating_sub(self.stopped + self.at_limit)
+    }
+
     /// Every choice of a request has ended.
     pub(crate) fn answered(&mut self, exchange: &Exchange) {
         for (choice, progress) in exchange.ask.choices.iter().zip(&exchange.progress) {
@@ -116,7 +123,11 @@ pub(crate) fn exposition<'a>(
             prompt_tokens: metrics.prompt_tokens,
             cached_tokens: counters.prefix_hits,
             generation_tokens: counters.output_tokens,
-            ended: [metrics.stopped, metrics.at_limit, metrics.aborted],
+            ended: [
+                metrics.stopped + metrics.strangers(counters),
+                metrics.at_limit,
+                metrics.aborted,
+            ],
             rejected,
             block_tokens: profile.block_tokens.get(),
             kv_blocks: profile.kv_blocks,

@@ -1,5 +1,7 @@
 //! The engines behind the one address, their time, and the long prompts of a convoy.
 
+use std::time::Duration;
+
 use goodput_record::{EngineSample, Timestamp, nanos};
 use goodput_sim::{Counters, Engine, EngineEvents, EngineRequest, Profile, Refusal};
 
@@ -12,10 +14,25 @@ use crate::{
 pub(crate) struct Replicas {
     engines: Vec<Engine>,
     warp: Warp,
-    convoy: Option<Convoy>,
-    convoys: u64,
+    strangers: Vec<Stranger>,
     context_limit: u32,
     next_index: u64,
+}
+
+/// Requests of someone else, at regular times.
+#[derive(Clone, Copy, Debug)]
+struct Stranger {
+    every: Duration,
+    input_tokens: u32,
+    output_tokens: u32,
+    sent: u64,
+}
+
+impl Stranger {
+    /// When its next request is due.
+    fn due(&self) -> Timestamp {
+        Timestamp::from_nanos(nanos(self.every).saturating_mul(self.sent + 1))
+    }
 }
 
 /// Told of what engine `replica` does, in real time.
@@ -45,13 +62,28 @@ impl<E: ReplicaEvents> EngineEvents for Told<'_, E> {
     fn ended(&mut self, _: Timestamp, _: u64, _: goodput_record::Outcome) {}
 }
 
+fn strangers(faults: &Faults) -> Vec<Stranger> {
+    let convoy = faults.convoy.map(|Convoy { every, tokens }| Stranger {
+        every,
+        input_tokens: tokens,
+        output_tokens: 1,
+        sent: 0,
+    });
+    let foreign = faults.foreign.map(|Convoy { every, tokens }| Stranger {
+        every,
+        input_tokens: tokens,
+        output_tokens: tokens,
+        sent: 0,
+    });
+    convoy.into_iter().chain(foreign).collect()
+}
+
 impl Replicas {
     pub(crate) fn new(profile: &Profile, faults: &Faults, count: u16, context_limit: u32) -> Self {
         Self {
             engines: vec![Engine::new(profile); usize::from(count)],
-            warp: Warp::new(faults.slow_start, faults.stall),
-            convoy: faults.convoy,
-            convoys: 0,
+            warp: Warp::new(faults.slow_start, faults.stall, faults.slowdown),
+            strangers: strangers(faults),
             context_limit,
             next_index: 0,
         }
@@ -63,21 +95,18 @@ impl Replicas {
         let engines = engines
             .min()
             .map_or(Timestamp::FAR_FUTURE, |at| self.warp.real(at));
-        engines.min(self.next_convoy().unwrap_or(Timestamp::FAR_FUTURE))
+        engines.min(self.next_stranger().unwrap_or(Timestamp::FAR_FUTURE))
     }
 
-    fn next_convoy(&self) -> Option<Timestamp> {
-        let every = nanos(self.convoy?.every);
-        Some(Timestamp::from_nanos(
-            every.saturating_mul(self.convoys + 1),
-        ))
+    fn next_stranger(&self) -> Option<Timestamp> {
+        self.strangers.iter().map(Stranger::due).min()
     }
 
     /// Moves all engines on to the real instant `now`.
     pub(crate) fn advance(&mut self, now: Timestamp, events: &mut impl ReplicaEvents) {
-        while let Some(at) = self.next_convoy().filter(|&at| at <= now) {
+        while let Some(at) = self.next_stranger().filter(|&at| at <= now) {
             self.advance_engines(at, events);
-            self.submit_convoy(at);
+            self.submit_strangers(at);
         }
         self.advance_engines(now, events);
     }
@@ -101,18 +130,30 @@ impl Replicas {
         }
     }
 
-    fn submit_convoy(&mut self, at: Timestamp) {
-        self.convoys += 1;
-        let Some(convoy) = self.convoy else { return };
-        let index = self.take_indices(1);
-        let tokens = convoy
-            .tokens
-            .min(self.context_limit.saturating_sub(1))
-            .max(1);
-        let request = EngineRequest::new(index, tokens, 1);
-        let replica = usize::try_from(self.convoys).unwrap_or(0) % self.engines.len();
-        // What an engine without room for it refuses is no convoy.
-        let _ = self.engines[replica].submit(self.warp.engine(at), request);
+    fn submit_strangers(&mut self, at: Timestamp) {
+        for i in 0..self.strangers.len() {
+            if self.strangers[i].due() > at {
+                continue;
+            }
+            self.strangers[i].sent += 1;
+            let Stranger {
+                input_tokens,
+                output_tokens,
+                sent,
+                ..
+            } = self.strangers[i];
+            let index = self.take_indices(1);
+            let room = self.context_limit.saturating_sub(output_tokens);
+            let request = EngineRequest::new(index, input_tokens.min(room).max(1), output_tokens);
+            let replica = usize::try_from(sent).unwrap_or(0) % self.engines.len();
+            // What an engine without room for it refuses is no load.
+            let _ = self.engines[replica].submit(self.warp.engine(at), request);
+        }
+    }
+
+    /// Forgets all, as a new process does.
+    pub(crate) fn restart(&mut self, profile: &Profile) {
+        self.engines.fill(Engine::new(profile));
     }
 
     /// The engine with the fewest requests, the first of these.

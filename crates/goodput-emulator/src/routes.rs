@@ -1,6 +1,6 @@
 //! What each path answers.
 
-use goodput_record::Timestamp;
+use goodput_record::{EngineSample, Timestamp};
 use goodput_sim::EngineRequest;
 use serde_json::json;
 
@@ -97,8 +97,7 @@ impl Server {
     }
 
     fn is_loading(&self, at: Timestamp) -> bool {
-        let loading = self.floor.faults.loading;
-        loading.is_some_and(|span| at < Timestamp::ZERO.after(span))
+        at < self.loaded
     }
 
     fn is_allowed(&self, head: &Head) -> bool {
@@ -123,7 +122,7 @@ impl Server {
         self.floor.after_answer(slot, head.keep_alive);
     }
 
-    fn get(&self, path: &str) -> Reply {
+    fn get(&mut self, path: &str) -> Reply {
         let profile = &self.profile;
         match path {
             "/health" | "/ping" => Reply::json(200, Vec::new()),
@@ -152,9 +151,27 @@ impl Server {
         }
     }
 
-    fn metrics(&self) -> String {
-        let samples = self.replicas.samples().zip(&self.floor.metrics);
-        let replicas = samples.map(|((sample, counters), metrics)| (sample, counters, metrics));
+    fn metrics(&mut self) -> String {
+        let all = self.floor.metrics.len();
+        let shown = if self.metrics_in_turn {
+            let turn = self.looks % all;
+            turn..turn + 1
+        } else {
+            0..all
+        };
+        self.looks += 1;
+        let began = self.floor.clock.unix_seconds(self.born) as f64;
+        let samples = self.replicas.samples().zip(&self.floor.metrics).enumerate();
+        let replicas = samples.filter(|(replica, _)| shown.contains(replica)).map(
+            |(replica, ((sample, counters), metrics))| {
+                let sample = EngineSample {
+                    // As if they had been started one after the other.
+                    started_unix_s: Some(began + 10.0 * replica as f64),
+                    ..sample
+                };
+                (sample, counters, metrics)
+            },
+        );
         metrics::exposition(&self.profile, self.floor.counts.rejected, replicas)
     }
 

@@ -77,6 +77,15 @@ pub(crate) struct Server {
     /// How long before its instant a step's tokens begin to be written: half of what writing them
     /// takes, so that the tokens of many streams lie around the instant and not all behind it.
     lead: std::time::Duration,
+    /// When the process that it plays began.
+    pub(crate) born: Timestamp,
+    /// When it has loaded its model.
+    pub(crate) loaded: Timestamp,
+    /// When it is to die and come back.
+    restart_at: Timestamp,
+    /// Whether `/metrics` is of one replica after the other, and how often it was asked.
+    pub(crate) metrics_in_turn: bool,
+    pub(crate) looks: usize,
     /// When the open streams are cut; set when a stop was asked for.
     deadline: Option<Timestamp>,
     stop: Stop,
@@ -111,6 +120,11 @@ impl Server {
             Some(span) => Timestamp::ZERO.after(span),
             None => Timestamp::FAR_FUTURE,
         };
+        let loaded = Timestamp::ZERO.after(faults.loading.unwrap_or_default());
+        let restart_at = match faults.restart {
+            Some(restart) => Timestamp::ZERO.after(restart.after),
+            None => Timestamp::FAR_FUTURE,
+        };
         let replicas = config.replicas.get();
         Ok(Self {
             alarm: Alarm::new(clock, poll.registry(), ALARM)?,
@@ -134,6 +148,11 @@ impl Server {
             accept_again: Timestamp::FAR_FUTURE,
             next_keep_alive,
             lead: std::time::Duration::ZERO,
+            born: Timestamp::ZERO,
+            loaded,
+            restart_at,
+            metrics_in_turn: config.metrics_in_turn,
+            looks: 0,
             deadline: None,
             stop,
             scratch: vec![0; 64 * 1024],
@@ -173,12 +192,16 @@ impl Server {
         Timestamp::from_nanos(begin)
             .min(self.accept_again)
             .min(self.next_keep_alive)
+            .min(self.restart_at)
             .min(self.deadline.unwrap_or(Timestamp::FAR_FUTURE))
     }
 
     /// Does and writes all that is due.
     fn run_due(&mut self) {
         let now = self.floor.clock.now();
+        if self.restart_at <= now {
+            self.restart(now);
+        }
         let horizon = now.after(self.lead);
         if self.replicas.next_due() <= horizon {
             self.replicas.advance(horizon, &mut self.floor);
@@ -194,6 +217,16 @@ impl Server {
             self.accept();
         }
         self.settle();
+    }
+
+    /// Dies and comes back: connections are cut, engines and counters are new, the model is loaded.
+    fn restart(&mut self, now: Timestamp) {
+        self.restart_at = Timestamp::FAR_FUTURE;
+        self.floor.forget_all();
+        self.replicas.restart(&self.profile);
+        self.born = now;
+        let loading = self.floor.faults.restart.map(|restart| restart.loading);
+        self.loaded = now.after(loading.unwrap_or_default());
     }
 
     /// A pass over the streams took `pass`: the next one begins half of that early. It follows

@@ -11,6 +11,7 @@ use goodput_stats::Distribution;
 
 use crate::{
     bins::{Bins, spread},
+    checks::Checks,
     counts::{Counted, Lengths, Spans},
 };
 
@@ -59,6 +60,7 @@ pub struct PointBooks {
     pub(crate) lengths: Lengths,
     /// Looks after which the point went on.
     pub(crate) looks: u32,
+    pub(crate) checks: Checks,
     sessions: BTreeMap<u32, (TrajectoryRecord, bool)>,
 }
 
@@ -73,6 +75,7 @@ impl PointBooks {
             spans: Spans::default(),
             lengths: Lengths::default(),
             looks: 0,
+            checks: Checks::default(),
             sessions: BTreeMap::new(),
         }
     }
@@ -102,6 +105,7 @@ impl PointBooks {
         self.bins.at(summary.ended())[LEFT] += 1;
         self.post_tokens(summary, gaps, &verdicts);
         self.post_busy(summary);
+        self.checks.post(summary, phase);
         if phase == Phase::Measured {
             self.counted.measured(summary);
             self.spans.post(summary);
@@ -181,6 +185,7 @@ impl PointBooks {
         self.spans.merge(&other.spans);
         self.lengths.merge(&other.lengths);
         self.looks = self.looks.max(other.looks);
+        self.checks.merge(&other.checks);
         for (mine, theirs) in self.slos.iter_mut().zip(&other.slos) {
             mine.merge(theirs);
         }

@@ -157,6 +157,8 @@ impl PointBooks {
                 server_cached_share: facts.server_cached_share,
                 ..self.lengths.row(&self.counted, ok)
             },
+            checks: self.check_row(facts.concurrency, &facts.window),
+            server: None,
             slos,
             valid: facts.invalid.is_empty(),
             warnings: facts

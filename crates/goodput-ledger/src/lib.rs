@@ -8,6 +8,7 @@
 
 mod bins;
 mod books;
+mod checks;
 mod counts;
 mod figures;
 mod row;
@@ -16,6 +17,9 @@ mod so_far;
 mod tests;
 
 pub use books::{Latency, PointBooks};
+pub use checks::{CheckRow, SpeedShift};
 pub use figures::{Charted, PointFacts};
-pub use row::{Between, ClauseRow, ClientRow, LengthRow, Mode, PointRow, SloRow, WithFailures};
+pub use row::{
+    Between, ClauseRow, ClientRow, LengthRow, Mode, PointRow, SloRow, WatchRow, WithFailures,
+};
 pub use so_far::{Group, PointSoFar};

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::checks::CheckRow;
+
 /// Who decides when the next request comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -150,6 +152,36 @@ pub struct ClientRow {
     pub path_is_limit: Option<bool>,
 }
 
+/// What a server's own counters say of a point, beside the client's. Null: it has no such counter, or
+/// there were too few looks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct WatchRow {
+    /// Looks at the counters while the point ran.
+    pub looks: u32,
+    /// Median over the looks of requests in the server, running and waiting.
+    pub in_server_p50: Option<f64>,
+    /// Median over the looks of our requests in flight.
+    pub ours_p50: Option<f64>,
+    /// Requests in the server that are not ours: lower quartile over the looks, 0 or more.
+    pub foreign_in_server: Option<f64>,
+    /// Requests that ended in the server, by its count.
+    pub ended_in_server: Option<u64>,
+    /// Of ours, those that ended meanwhile.
+    pub ended_ours: Option<u64>,
+    /// Share of what the server worked on that was not ours, by the larger of the two signs.
+    pub foreign_share: Option<f64>,
+    /// Replicas that can be told apart behind the URL. 1: nothing speaks for several.
+    pub replicas_seen: u32,
+    /// What the answers call their server, where they differ: model and fingerprint.
+    pub answered_as: Vec<String>,
+    /// Restarts while the point ran.
+    pub restarts: u32,
+    /// When the server process began, seconds since 1970, by its own account; the last seen.
+    pub started_unix_s: Option<f64>,
+}
+
 /// One load point. Figures cover its window unless they say otherwise; what is undefined is null.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -287,6 +319,12 @@ pub struct PointRow {
     pub server_timing_ratio: Option<f64>,
     /// Asked and served lengths, cache hits.
     pub lengths: LengthRow,
+    /// Figures by which the point is checked.
+    #[serde(default)]
+    pub checks: CheckRow,
+    /// What the server's own counters say beside ours. Null where it shows none.
+    #[serde(default)]
+    pub server: Option<WatchRow>,
     /// Every SLO of the run, the first one included.
     pub slos: Vec<SloRow>,
     /// Whether the point may be used for an answer.
@@ -303,6 +341,12 @@ impl PointRow {
             Mode::Closed => self.concurrency.map_or(0.0, f64::from),
             Mode::Open => self.rate_req_s.unwrap_or_default(),
         }
+    }
+
+    /// Takes the point's trust away, for a reason that comes before all others.
+    pub fn invalidate(&mut self, reason: String) {
+        self.valid = false;
+        self.warnings.insert(0, reason);
     }
 
     /// What the first SLO says.

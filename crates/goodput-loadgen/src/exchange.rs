@@ -240,6 +240,7 @@ impl Exchange {
         let mut answering = self.answering.borrow_mut();
         let (open, seen, status) = answering.close(went.is_err())?;
         let server_decode = seen.timings.and_then(|timings| timings.decode);
+        let answered_as = seen.answered_as();
         let mut end = seen.to_end(status, 1);
         end.streamed |= self.client.target().stream && end.outcome != Outcome::Ok;
         let mut error = match went {
@@ -258,19 +259,23 @@ impl Exchange {
             note.text.clone_from(&text);
             note.error = error.map(|said| self.client.target().hide_secrets(&said));
             note.server_decode = server_decode;
+            note.answered_as = answered_as;
         }
         open.end(self.client.clock().now(), end);
         text
     }
 
-    /// Where the server sent no usage, a tokenizer of ours tells more than the number of events.
+    /// A tokenizer of ours checks the server's count; where there is none it tells more than the
+    /// number of events.
     fn count_text(&self, end: &mut End, text: Option<&str>) {
         let counter = self.client.target().counter.as_ref();
-        if let (Some(TokenCount::AtLeast(events)), Some(counter), Some(text)) =
-            (end.output_tokens, counter, text)
-            && end.choices <= 1
-        {
-            end.output_tokens = Some(TokenCount::Tokenizer(counter.count(text).max(events)));
+        let (Some(counter), Some(text), true) = (counter, text, end.choices <= 1) else {
+            return;
+        };
+        let counted = counter.count(text);
+        end.tokenizer_tokens = Some(counted);
+        if let Some(TokenCount::AtLeast(events)) = end.output_tokens {
+            end.output_tokens = Some(TokenCount::Tokenizer(counted.max(events)));
         }
     }
 

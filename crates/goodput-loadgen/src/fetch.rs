@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Full};
 use crate::{
     client::{Client, USER_AGENT},
     connection::{Connection, ReadFailure},
-    refusal::no_connection,
+    refusal::{no_connection, too_late},
     target::{HttpVersion, Limits},
     watch::Watch,
 };
@@ -116,10 +116,9 @@ impl Client {
         }
         let mut connection = match self.dial(&mut watch).await {
             None => {
-                return Err(FetchError::Connect(format!(
-                    "no connection to {} within its limit",
-                    self.authority()
-                )));
+                let limit = watch.struck().1;
+                let tls = self.target().endpoint.tls;
+                return Err(FetchError::Connect(too_late(&self.authority(), limit, tls)));
             }
             Some(dialled) => {
                 dialled.map_err(|e| FetchError::Connect(no_connection(&self.authority(), &e)))?

@@ -1,6 +1,6 @@
 //! What a failed request means and what to do, in one sentence.
 
-use std::io;
+use std::{io, time::Duration};
 
 use rustix::{
     io::Errno,
@@ -58,6 +58,19 @@ pub(crate) fn no_connection(authority: &str, error: &io::Error) -> String {
     format!("no connection to {authority}: {error}{advice}")
 }
 
+/// Why there is none yet after `limit`.
+pub(crate) fn too_late(authority: &str, limit: Duration, tls: bool) -> String {
+    if tls {
+        format!(
+            "no TLS connection to {authority} within {limit:?}: does the server speak TLS on this port, or is it http://?"
+        )
+    } else {
+        format!(
+            "no connection to {authority} within {limit:?}: is the address right, and does no firewall swallow it?"
+        )
+    }
+}
+
 /// What to do about a TLS handshake that failed with `reason`.
 fn certificate_advice(reason: &str) -> &'static str {
     // The names of rustls: it tells certificates apart only in its debug text.
@@ -98,6 +111,20 @@ mod tests {
         let own = "invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))";
         assert!(said(own).contains("CA:FALSE"));
         assert!(said("received corrupt message").contains("speak TLS on this port"));
+    }
+
+    #[test]
+    fn a_silent_port_says_where_for_how_long_and_what_to_look_at() {
+        let limit = Duration::from_secs(30);
+        let tls = too_late("h:8000", limit, true);
+        for part in ["h:8000", "30s", "TLS", "http://"] {
+            assert!(tls.contains(part), "{tls}");
+        }
+        let plain = too_late("h:8000", limit, false);
+        assert!(
+            plain.contains("firewall") && !plain.contains("TLS"),
+            "{plain}"
+        );
     }
 
     #[test]

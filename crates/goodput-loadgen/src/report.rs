@@ -66,6 +66,8 @@ pub struct PointReport {
     pub in_flight_at_end: u32,
     /// Of these, requests that were cancelled at the limit of the drain.
     pub cut_at_drain: u32,
+    /// What the answerers called themselves: the model, and its configuration where they tell it.
+    pub answered_as: Vec<String>,
     /// The server's own times against the client's.
     pub server_timings: ServerTimings,
     /// Whether it was asked to stop before its end.

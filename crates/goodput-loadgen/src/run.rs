@@ -415,6 +415,7 @@ impl<O: Observer + 'static> Run<O> {
     ) -> PointReport {
         let course = self.course.borrow();
         let tally = self.tally.take();
+        let answered_as = tally.names();
         let (window, window_rule) = course.window();
         let start = self.start.get();
         let mut report = PointReport {
@@ -435,6 +436,7 @@ impl<O: Observer + 'static> Run<O> {
             not_sent_because: tally.not_sent_because,
             in_flight_at_end: course.in_flight_at_end(),
             cut_at_drain: tally.cut,
+            answered_as,
             server_timings: tally.server_timings,
             interrupted: course.interrupted(),
             invalid: Vec::new(),

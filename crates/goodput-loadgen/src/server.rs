@@ -1,6 +1,6 @@
 //! Finding out who the server is before anything is asked of it.
 
-use goodput_protocol::{EngineKind, Head, MediaType, ServerIdentity, explain};
+use goodput_protocol::{EngineKind, Head, MediaType, ServerIdentity, explain, one_line};
 use serde::Deserialize;
 
 use crate::{
@@ -68,7 +68,11 @@ pub enum ProbeError {
         said: String,
     },
     /// The model is not among those served.
-    #[error("the server does not serve `{model}`; it serves {}", list(served))]
+    #[error(
+        "the server does not serve `{}`; it serves {}",
+        one_line(model),
+        list(served)
+    )]
     UnknownModel {
         /// As asked for.
         model: String,
@@ -84,7 +88,9 @@ pub enum ProbeError {
 }
 
 fn list(models: &[String]) -> String {
-    let shown: Vec<_> = models.iter().take(20).map(|m| format!("`{m}`")).collect();
+    // They are the server's words, and shown on a terminal.
+    let quoted = |model: &String| format!("`{}`", one_line(model));
+    let shown: Vec<_> = models.iter().take(20).map(quoted).collect();
     let more = models.len().saturating_sub(shown.len());
     match more {
         0 => shown.join(", "),
@@ -102,10 +108,10 @@ pub async fn probe_server(client: &Client) -> Result<ServerFacts, ProbeError> {
     };
     models(client, &mut facts).await?;
     let root = client.target().endpoint.root().to_owned();
-    if let Some(reply) = found(client, &format!("{root}/version")).await {
+    if let Some(reply) = found(client, &format!("{root}/version"), &mut facts.notes).await {
         facts.identity.add_version(&reply.body);
     }
-    if let Some(reply) = found(client, &format!("{root}/metrics")).await
+    if let Some(reply) = found(client, &format!("{root}/metrics"), &mut facts.notes).await
         && let Ok(text) = std::str::from_utf8(&reply.body)
         && goodput_protocol::metrics(text).next().is_some()
     {
@@ -114,7 +120,7 @@ pub async fn probe_server(client: &Client) -> Result<ServerFacts, ProbeError> {
     }
     let engine = facts.identity.engine;
     if matches!(engine, EngineKind::Unknown | EngineKind::LlamaCpp)
-        && let Some(reply) = found(client, &format!("{root}/props")).await
+        && let Some(reply) = found(client, &format!("{root}/props"), &mut facts.notes).await
     {
         facts.identity.add_props(&reply.body);
     }
@@ -123,22 +129,35 @@ pub async fn probe_server(client: &Client) -> Result<ServerFacts, ProbeError> {
         ("/get_server_info", EngineKind::Sglang),
     ] {
         let maybe = [EngineKind::Unknown, engine].contains(&facts.identity.engine);
-        if maybe && let Some(reply) = found(client, &format!("{root}{path}")).await {
+        let path = format!("{root}{path}");
+        if maybe && let Some(reply) = found(client, &path, &mut facts.notes).await {
             facts.identity.add_info(&reply.body);
         }
     }
     choose_model(client, &mut facts)?;
-    facts.tokenize = client
-        .count_tokens(&facts.model, "one two three")
-        .await
-        .is_some();
+    let counted = client.ask_tokens(&facts.model, "one two three").await;
+    facts.tokenize = matches!(counted, Ok(Some(_)));
+    if let Err(error) = counted {
+        facts.notes.push(no_answer("POST /tokenize", &error));
+    }
     Ok(facts)
 }
 
-/// A side request that may well find nothing.
-async fn found(client: &Client, path: &str) -> Option<Reply> {
-    let reply = client.get(path).await.ok()?;
+/// A side request that may well find nothing. That it got no answer at all is noted: the server may
+/// have what was asked for, and it was not seen.
+async fn found(client: &Client, path: &str, notes: &mut Vec<String>) -> Option<Reply> {
+    let reply = match client.get(path).await {
+        Ok(reply) => reply,
+        Err(error) => {
+            notes.push(no_answer(&format!("GET {path}"), &error));
+            return None;
+        }
+    };
     (reply.head.status == 200 && reply.head.media_type != MediaType::Html).then_some(reply)
+}
+
+fn no_answer(what: &str, error: &FetchError) -> String {
+    format!("{what}: {error}; taken as not there")
 }
 
 async fn models(client: &Client, facts: &mut ServerFacts) -> Result<(), ProbeError> {
@@ -174,7 +193,7 @@ async fn unlisted(
     let url = endpoint.to_string();
     if !endpoint.base.ends_with("/v1") {
         let deeper = format!("{}/v1/models", endpoint.base);
-        if let Some(found) = found(client, &deeper).await
+        if let Some(found) = found(client, &deeper, &mut facts.notes).await
             && ServerIdentity::default().add_models(&found.body)
         {
             return Err(ProbeError::NotAnApi {
@@ -258,6 +277,11 @@ impl Client {
     /// How many tokens the server's own tokenizer makes of `text`, special tokens left out; `None`
     /// if it has no `/tokenize`.
     pub async fn count_tokens(&self, model: &str, text: &str) -> Option<u32> {
+        self.ask_tokens(model, text).await.ok().flatten()
+    }
+
+    /// The same; an error where there was no answer at all.
+    async fn ask_tokens(&self, model: &str, text: &str) -> Result<Option<u32>, FetchError> {
         let path = format!("{}/tokenize", self.target().endpoint.root());
         // vLLM and the emulator read `prompt`, llama.cpp and SGLang `content` or `prompt`.
         let ask = serde_json::json!({
@@ -267,12 +291,12 @@ impl Client {
             "add_special_tokens": false,
             "add_special": false,
         });
-        let reply = self.post(&path, ask.to_string().into_bytes()).await.ok()?;
-        if reply.head.status != 200 {
-            return None;
-        }
-        let seen: Tokenized = serde_json::from_slice(&reply.body).ok()?;
-        seen.count
-            .or_else(|| u32::try_from(seen.tokens.len()).ok().filter(|n| *n > 0))
+        let reply = self.post(&path, ask.to_string().into_bytes()).await?;
+        let told = serde_json::from_slice(&reply.body).ok();
+        let count = |seen: Tokenized| {
+            let listed = u32::try_from(seen.tokens.len()).ok().filter(|n| *n > 0);
+            seen.count.or(listed)
+        };
+        Ok(told.filter(|_| reply.head.status == 200).and_then(count))
     }
 }

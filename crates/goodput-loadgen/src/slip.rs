@@ -29,6 +29,8 @@ pub(crate) struct Note {
     pub(crate) begun: Option<Timestamp>,
     /// How long the server says it decoded.
     pub(crate) server_decode: Option<Duration>,
+    /// What the answerer calls itself.
+    pub(crate) answered_as: Option<String>,
     /// Why it could not be sent, if that is a matter of this machine, and what to do.
     pub(crate) ours: Option<String>,
     /// Whether it is counted as in flight.

@@ -1,6 +1,6 @@
 //! Counts of one load point that are no records.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use goodput_protocol::{Plausibility, plausibility};
 use goodput_record::{Outcome, Phase, RequestSummary, Timestamp, nanos};
@@ -12,6 +12,9 @@ use crate::{
 
 /// Spans shorter than this are made of buffers and wake-ups as much as of tokens.
 const COMPARABLE: Duration = Duration::from_millis(20);
+
+/// More names than this are no names of answerers: every answer has its own.
+const NAMES_MAX: usize = 8;
 
 /// So many rejections in a row weigh as much as one failure.
 const REFUSALS: u32 = 10;
@@ -35,6 +38,8 @@ pub(crate) struct Tally {
     pub(crate) last_end: Timestamp,
     pub(crate) server_timings: ServerTimings,
     pub(crate) latencies: Latencies,
+    /// What answerers call themselves.
+    pub(crate) answered_as: BTreeSet<String>,
     pub(crate) given_up: Option<Invalid>,
     open: u32,
     flying: u32,
@@ -72,6 +77,12 @@ impl Tally {
             self.latencies.take(summary, lag);
             self.compare_decode(summary, note.server_decode);
         }
+        if let Some(name) = &note.answered_as
+            && self.answered_as.len() <= NAMES_MAX
+            && !self.answered_as.contains(name)
+        {
+            self.answered_as.insert(name.clone());
+        }
         match summary.outcome() {
             Outcome::Failed | Outcome::NotAStream => self.failed_in_a_row += 1,
             // An answer, though none to measure: to ask on is to hammer.
@@ -101,6 +112,14 @@ impl Tally {
             self.server_timings.implausible += 1;
             self.server_timings.last_ratio = Some(ratio);
         }
+    }
+
+    /// What the answerers called themselves; empty if every answer had a name of its own.
+    pub(crate) fn names(&self) -> Vec<String> {
+        if self.answered_as.len() > NAMES_MAX {
+            return Vec::new();
+        }
+        self.answered_as.iter().cloned().collect()
     }
 
     /// Whether the load cannot be carried further.

@@ -145,6 +145,13 @@ impl Endpoint {
         if uri.query().is_some() {
             return Err(bad("a query has no place in it"));
         }
+        // A port beyond 65535 reads as none, and none as the scheme's own.
+        let bare = authority
+            .as_str()
+            .trim_end_matches(|c: char| c.is_ascii_digit());
+        if bare.ends_with(':') && uri.port_u16().is_none_or(|port| port == 0) {
+            return Err(bad("its port is not a number from 1 to 65535"));
+        }
         let host = authority.host().trim_matches(['[', ']']).to_owned();
         if host.is_empty() {
             return Err(bad("it has no host"));
@@ -346,6 +353,21 @@ mod tests {
             let said = Endpoint::parse(url).unwrap_err().to_string();
             assert!(said.contains("expected http://HOST:PORT/v1"), "{said}");
         }
+    }
+
+    #[test]
+    fn a_port_that_is_none_is_said_and_not_replaced() {
+        for url in [
+            "http://h:99999/v1",
+            "http://[::1]:70000/v1",
+            "http://h:0/v1",
+        ] {
+            let said = Endpoint::parse(url).unwrap_err().to_string();
+            assert!(said.contains(url) && said.contains("65535"), "{said}");
+        }
+        assert_eq!(Endpoint::parse("http://[::1]/v1").unwrap().port, 80);
+        assert_eq!(Endpoint::parse("https://h8/v1").unwrap().port, 443);
+        assert_eq!(Endpoint::parse("http://h:65535").unwrap().port, 65_535);
     }
 
     #[test]

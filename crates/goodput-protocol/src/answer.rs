@@ -1,6 +1,6 @@
 //! The state of one answer while its chunks come in.
 
-use goodput_record::{FinishReason, Outcome, Timestamp, TokenCount};
+use goodput_record::{FinishReason, Outcome, Timestamp, TokenCount, UsageReport};
 
 use crate::{
     chunk::{self, Choice, Chunk, Finish, Text},
@@ -40,6 +40,7 @@ pub(crate) struct Answer {
     bad_chunk: Option<String>,
     measure: Measure,
     model: Option<String>,
+    fingerprint: Option<String>,
     timings: Option<EngineTimings>,
     /// For text with escapes undone.
     scratch: Vec<u8>,
@@ -125,6 +126,9 @@ impl Answer {
         }
         if let Some(model) = &chunk.model {
             self.model.get_or_insert_with(|| model.clone());
+        }
+        if let Some(fingerprint) = &chunk.fingerprint {
+            self.fingerprint.get_or_insert_with(|| fingerprint.clone());
         }
         self.timings = chunk.timings.or(self.timings);
         let (mut token, mut answer) = (false, false);
@@ -212,6 +216,7 @@ impl Answer {
         self.tally.add(&total, false);
         self.server_error.clone_from(&whole.error);
         self.model.clone_from(&whole.model);
+        self.fingerprint.clone_from(&whole.fingerprint);
         self.timings = whole.timings;
     }
 
@@ -308,7 +313,13 @@ impl Answer {
         options: &StreamOptions,
     ) -> StreamEnd {
         let choices = self.choices.iter().filter(|choice| choice.seen).count();
-        let usage = self.tally.sum(choices, options.prompts);
+        let usage = self.tally.sum(choices, options.prompts).plausible();
+        let report = match usage.output {
+            _ if usage.odd => UsageReport::NotACount,
+            Some(told) if told >= self.token_events => UsageReport::Plausible,
+            Some(told) => UsageReport::BelowEvents(told),
+            None => UsageReport::Absent,
+        };
         let output_tokens = match usage.output {
             Some(told) if told >= self.token_events => Some(TokenCount::Usage(told)),
             None if self.token_events == 0 => None,
@@ -321,6 +332,7 @@ impl Answer {
             input_tokens: usage.input,
             cached_tokens: usage.cached,
             reasoning_tokens: usage.reasoning,
+            usage: report,
             characters: self.measure.characters,
             words: self.measure.words,
             replaced_characters: self.measure.replaced,
@@ -331,6 +343,7 @@ impl Answer {
             token_events: self.token_events,
             error,
             served_model: self.model.take(),
+            fingerprint: self.fingerprint.take(),
             timings: self.timings,
         }
     }
@@ -360,8 +373,26 @@ pub(crate) fn printable(text: &str) -> String {
     text.replace(steers, "\u{fffd}")
 }
 
+/// A server's words as part of a line: no line break, nothing that steers a terminal, and nothing
+/// that turns the direction of what follows.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.replace(|c: char| c.is_control() || turns(c), "\u{fffd}")
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_name_stays_on_its_line() {
+        let evil = "m\u{1b}[31m\nx\u{202e}y";
+        assert_eq!(crate::one_line(evil), "m\u{fffd}[31m\u{fffd}x\u{fffd}y");
+        assert_eq!(
+            crate::one_line("Qwen/Qwen3-8B \u{4f60}"),
+            "Qwen/Qwen3-8B \u{4f60}"
+        );
+    }
+
     #[test]
     fn a_servers_words_do_not_steer_the_terminal() {
         let body = br#"{"error":{"message":"out of \u001b[2Jmemory\u0007"}}"#;

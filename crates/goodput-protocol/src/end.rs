@@ -1,6 +1,6 @@
 //! What is known of an answer once it is over.
 
-use goodput_record::{End, FinishReason, Outcome, TokenCount};
+use goodput_record::{End, FinishReason, Outcome, TokenCount, UsageReport};
 
 use crate::timings::EngineTimings;
 
@@ -20,6 +20,8 @@ pub struct StreamEnd {
     pub cached_tokens: Option<u32>,
     /// Output tokens that were reasoning, by `usage`.
     pub reasoning_tokens: Option<u32>,
+    /// What `usage` said, believed or not.
+    pub usage: UsageReport,
     /// Unicode scalar values of the text, all channels.
     pub characters: u32,
     /// Words of the text, all channels.
@@ -40,6 +42,9 @@ pub struct StreamEnd {
     pub error: Option<String>,
     /// The model that answered, which may be another than the one asked for.
     pub served_model: Option<String>,
+    /// What the server calls its configuration (`system_fingerprint`), by the first chunk that
+    /// was read whole: replicas of one service need not agree.
+    pub fingerprint: Option<String>,
     /// Times the engine reports of itself.
     pub timings: Option<EngineTimings>,
 }
@@ -55,6 +60,7 @@ impl StreamEnd {
             input_tokens: None,
             cached_tokens: None,
             reasoning_tokens: None,
+            usage: UsageReport::Absent,
             characters: 0,
             words: 0,
             replaced_characters: 0,
@@ -65,7 +71,17 @@ impl StreamEnd {
             token_events: 0,
             error: Some(error.into()),
             served_model: None,
+            fingerprint: None,
             timings: None,
+        }
+    }
+
+    /// What the answerer calls itself: the model, and its configuration where it tells.
+    #[must_use]
+    pub fn answered_as(&self) -> Option<String> {
+        match (&self.served_model, &self.fingerprint) {
+            (Some(model), Some(print)) => Some(format!("{model} ({print})")),
+            (one, other) => one.as_ref().or(other.as_ref()).cloned(),
         }
     }
 
@@ -81,6 +97,8 @@ impl StreamEnd {
             input_tokens: self.input_tokens,
             cached_tokens: self.cached_tokens,
             reasoning_tokens: self.reasoning_tokens,
+            usage: self.usage,
+            tokenizer_tokens: None,
             characters: self.characters,
             words: self.words,
             choices: self.choices.max(asked_choices),

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::http::Head;
+use crate::{answer::one_line, http::Head};
 
 /// An inference engine.
 #[derive(
@@ -71,9 +71,7 @@ impl ServerIdentity {
         let lower = server.to_ascii_lowercase();
         if lower.contains("goodput") {
             self.settle(EngineKind::GoodputEmulator);
-            let version = server
-                .split_once('/')
-                .map(|(_, version)| version.to_owned());
+            let version = server.split_once('/').map(|(_, version)| one_line(version));
             self.version = self.version.take().or(version);
         } else if lower.contains("llama.cpp") {
             self.settle(EngineKind::LlamaCpp);
@@ -109,7 +107,7 @@ impl ServerIdentity {
     /// Adds the body of `GET /version` (vLLM, SGLang, TensorRT-LLM, Ollama).
     pub fn add_version(&mut self, body: &[u8]) {
         if let Ok(version) = serde_json::from_slice::<Version>(body) {
-            self.version = Some(version.version);
+            self.version = Some(one_line(&version.version));
         }
     }
 
@@ -119,7 +117,8 @@ impl ServerIdentity {
             return;
         };
         self.settle(EngineKind::LlamaCpp);
-        self.version = props.build_info.or(self.version.take());
+        let build = props.build_info.as_deref().map(one_line);
+        self.version = build.or(self.version.take());
         let context = props.default_generation_settings.and_then(|s| s.n_ctx);
         self.context_tokens = context.or(self.context_tokens);
         self.flag("slots", Some(&props.total_slots.to_string()));
@@ -154,7 +153,8 @@ impl ServerIdentity {
                 self.flag(name, text(name).as_ref());
             }
         }
-        self.version = text("version").or(self.version.take());
+        let version = text("version").map(|version| one_line(&version));
+        self.version = version.or(self.version.take());
     }
 
     /// Adds what the names in a scrape of `/metrics` tell, and vLLM's cache settings.
@@ -184,7 +184,7 @@ impl ServerIdentity {
             return;
         };
         if !self.flags.iter().any(|(known, _)| known == name) {
-            self.flags.push((name.to_owned(), value.clone()));
+            self.flags.push((name.to_owned(), one_line(value)));
         }
     }
 }
@@ -203,6 +203,21 @@ fn plain(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_does_not_steer_the_terminal() {
+        let mut identity = ServerIdentity::default();
+        identity.add_version(br#"{"version":"1.0\u001b[2J\n"}"#);
+        assert_eq!(identity.version.as_deref(), Some("1.0\u{fffd}[2J\u{fffd}"));
+        identity.add_info(br#"{"model_path":"x","version":"2\u0007","quantization":"\u001b"}"#);
+        assert_eq!(identity.version.as_deref(), Some("2\u{fffd}"));
+        assert_eq!(identity.flags[0].1, "\u{fffd}");
+    }
 }
 
 /// The answer to `GET /v1/models`.

@@ -59,6 +59,7 @@ mod stream;
 mod tally;
 mod timings;
 
+pub use answer::one_line;
 pub use end::StreamEnd;
 pub use http::{Head, HttpError, MediaType, Piece, ResponseReader};
 pub use identity::{EngineKind, ModelCard, ModelList, ModelMeta, ServerIdentity};

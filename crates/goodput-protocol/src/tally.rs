@@ -101,6 +101,7 @@ impl Tally {
             reasoning: sum(|usage| usage.reasoning),
             input: input(|usage| usage.input),
             cached: input(|usage| usage.cached),
+            odd: self.choices.iter().any(|c| c.usage.odd),
         };
         self.total.map_or(sums, |total| total.over(sums))
     }

@@ -129,6 +129,25 @@ pub enum Vantage {
     Engine,
 }
 
+/// What a server's `usage` said of the tokens of one answer.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum UsageReport {
+    /// None came.
+    #[default]
+    Absent,
+    /// Counts that may be true: no fewer output tokens than token events.
+    Plausible,
+    /// Fewer output tokens than token events were seen; the count it told.
+    BelowEvents(u32),
+    /// Something that is no count: negative, a fraction, beyond 32 bits, a prompt of no tokens,
+    /// more cached tokens than there were.
+    NotACount,
+}
+
 /// A count of output tokens, and who counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::{
     gaps::{GapBuffer, Gaps},
-    outcome::{FinishReason, Outcome, TimeoutPhase, TokenCount, Vantage},
+    outcome::{FinishReason, Outcome, TimeoutPhase, TokenCount, UsageReport, Vantage},
     series::SeriesId,
     time::{Timestamp, nanos},
 };
@@ -54,6 +54,10 @@ pub struct End {
     pub cached_tokens: Option<u32>,
     /// Output tokens that were reasoning, by the server's `usage`.
     pub reasoning_tokens: Option<u32>,
+    /// What the server's `usage` said, believed or not.
+    pub usage: UsageReport,
+    /// Output tokens by a tokenizer of ours, where one was given, whatever `output_tokens` is from.
+    pub tokenizer_tokens: Option<u32>,
     /// Unicode scalar values of the answer's text, all channels.
     pub characters: u32,
     /// Words of the answer's text: runs between white space, all channels.
@@ -77,6 +81,8 @@ impl End {
             input_tokens: None,
             cached_tokens: None,
             reasoning_tokens: None,
+            usage: UsageReport::Absent,
+            tokenizer_tokens: None,
             characters: 0,
             words: 0,
             choices: 1,
@@ -100,6 +106,7 @@ pub(crate) struct Track {
     pub(crate) last_token: Option<Timestamp>,
     pub(crate) stall: Option<Duration>,
     pub(crate) events: u32,
+    pub(crate) bunched: u32,
     pub(crate) gaps: GapBuffer,
 }
 
@@ -110,6 +117,7 @@ impl Track {
         if let Some(last) = self.last_token {
             let gap = at.since(last).unwrap_or_default();
             self.stall = self.stall.max(Some(gap));
+            self.bunched += u32::from(gap.is_zero());
             self.gaps.push(gap, tokens);
             self.last_token = self.last_token.max(Some(at));
         } else {
@@ -150,6 +158,7 @@ pub struct RequestSummary {
     pub(crate) tpot_median: Option<Duration>,
     pub(crate) itl_p99: Option<Duration>,
     pub(crate) events: u32,
+    pub(crate) bunched: u32,
     pub(crate) end: End,
 }
 
@@ -181,6 +190,7 @@ impl RequestSummary {
             tpot_median: None,
             itl_p99: None,
             events: track.events,
+            bunched: track.bunched,
             end,
         };
         if summary.token_gaps().is_some() && !summary.one_burst() {
@@ -267,6 +277,11 @@ impl RequestSummary {
     #[must_use]
     pub const fn events(&self) -> u32 {
         self.events
+    }
+    /// Of these, events read at the same instant as the one before: they came in one piece.
+    #[must_use]
+    pub const fn bunched(&self) -> u32 {
+        self.bunched
     }
     /// How it ended and what was counted.
     #[must_use]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     gaps::{GapBuffer, Gaps},
-    outcome::{FinishReason, Outcome, TimeoutPhase, TokenCount, Vantage},
+    outcome::{FinishReason, Outcome, TimeoutPhase, TokenCount, UsageReport, Vantage},
     request::{Arrival, End, RequestRecord, RequestSummary},
     series::{Series, SeriesId},
     time::{Timestamp, millis},
@@ -153,12 +153,21 @@ pub struct RequestRow {
     pub output_tokens: Option<u32>,
     /// Who counted them: `usage`, `tokenizer` or `events` (a lower bound).
     pub output_tokens_source: Option<String>,
+    /// What the server's `usage` said, believed or not.
+    #[serde(default)]
+    pub usage_report: UsageReport,
+    /// Output tokens by a tokenizer of ours, where one was given, whatever `output_tokens` is from.
+    #[serde(default)]
+    pub tokenizer_tokens: Option<u32>,
     /// Output tokens as planned: the limit sent along.
     pub planned_output_tokens: u32,
     /// Output tokens that were reasoning.
     pub reasoning_tokens: Option<u32>,
     /// Token events seen.
     pub events: u32,
+    /// Of these, events read at the same instant as the one before.
+    #[serde(default)]
+    pub bunched_events: u32,
     /// Unicode scalar values of the text.
     pub characters: u32,
     /// Words of the text.
@@ -233,9 +242,12 @@ impl RequestRow {
             planned_cached_tokens: arrival.planned_cached_tokens,
             output_tokens: end.output_tokens.map(TokenCount::get),
             output_tokens_source: end.output_tokens.map(|t| t.source().to_owned()),
+            usage_report: end.usage,
+            tokenizer_tokens: end.tokenizer_tokens,
             planned_output_tokens: arrival.planned_output_tokens,
             reasoning_tokens: end.reasoning_tokens,
             events: summary.events(),
+            bunched_events: summary.bunched(),
             characters: end.characters,
             words: end.words,
             choices: end.choices,
@@ -290,6 +302,8 @@ impl RequestRow {
             input_tokens: self.input_tokens,
             cached_tokens: self.cached_tokens,
             reasoning_tokens: self.reasoning_tokens,
+            usage: self.usage_report,
+            tokenizer_tokens: self.tokenizer_tokens,
             characters: self.characters,
             words: self.words,
             choices: self.choices,
@@ -311,6 +325,7 @@ impl RequestRow {
             tpot_median: span(self.tpot_median_ms),
             itl_p99: span(self.itl_p99_ms),
             events: self.events,
+            bunched: self.bunched_events,
             end,
         };
         RequestRecord {

@@ -23,4 +23,6 @@ pub struct EngineSample {
     pub prefix_hits: Option<u64>,
     /// Requests ended since the engine started, by its own count.
     pub requests_ended: Option<u64>,
+    /// When its process began, seconds since 1970, by its own account.
+    pub started_unix_s: Option<f64>,
 }

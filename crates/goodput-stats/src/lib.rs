@@ -16,6 +16,7 @@
 mod buckets;
 mod distribution;
 mod interval;
+mod level;
 mod looks;
 mod normal;
 mod quantile;
@@ -29,6 +30,7 @@ pub use interval::{
     CONFIDENCE, Estimate, Interval, attainment_interval, mean_estimate, mean_interval,
     mean_rate_interval, ratio_estimate, ratio_interval, series_mean, wilson,
 };
+pub use level::{LevelShift, level_shift};
 pub use looks::{looks_confidence, looks_interval};
 pub use normal::{normal_cdf, normal_quantile, student_cdf, student_quantile};
 pub use quantile::{Sample, min_samples_for, quantile};

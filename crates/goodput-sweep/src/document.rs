@@ -64,6 +64,9 @@ pub struct HoldsFor {
     pub server: ServerFacts,
     /// GPUs behind the endpoint, where told.
     pub gpus: Option<u32>,
+    /// The hardware, where named: no decode step is shorter than its reading of the weights.
+    #[serde(default)]
+    pub hardware: Option<HardwareFacts>,
     /// What a restart could change.
     pub boot: String,
 }
@@ -138,6 +141,33 @@ pub struct ServerFacts {
     pub flags: BTreeMap<String, String>,
     /// Whether it is the built-in emulated replica: no figure of it is about real hardware.
     pub emulated: bool,
+    /// Faults that the emulated replica was told to have.
+    #[serde(default)]
+    pub faults: Vec<String>,
+    /// What its own counters said of it while it was measured: replicas, foreign traffic.
+    #[serde(default)]
+    pub seen: Option<String>,
+    /// Why its own counters were not watched.
+    #[serde(default)]
+    pub not_watched: Option<String>,
+}
+
+/// Hardware and model as far as they bound a decode step from below.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HardwareFacts {
+    /// The accelerator, as the catalogue has it.
+    pub accelerator: String,
+    /// How many share the weights.
+    pub count: u32,
+    /// Bits of a weight: as told, else by the model's name, else 16.
+    pub weight_bits: u32,
+    /// Whether the bits were told or are in the model's name.
+    pub bits_known: bool,
+    /// Shortest possible decode step at these bits: active weights / bandwidth of all accelerators.
+    pub weight_read_ms: f64,
+    /// Where the figures are from.
+    pub source: String,
 }
 
 /// The answers of a run. Each is null where the run does not carry it, and `missing` says why.

@@ -14,12 +14,15 @@ mod findings;
 mod grid;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 pub use answers::{Question, SCALE_OUT_SHARE, answers, run_at};
 pub use compare::{Compared, ComparedPoint, Comparison, Mismatch, compare, mismatches};
 pub use document::{
-    ByGoodput, ByObjective, ClauseFacts, Finding, HoldsFor, OperatingPoint, PointChart, RequestBar,
-    RunResult, SCHEMA_VERSION, Search, ServerFacts, SloFacts, WorkloadFacts,
+    ByGoodput, ByObjective, ClauseFacts, Finding, HardwareFacts, HoldsFor, OperatingPoint,
+    PointChart, RequestBar, RunResult, SCHEMA_VERSION, Search, ServerFacts, SloFacts,
+    WorkloadFacts,
 };
 pub use findings::findings;
 pub use grid::geometric;
+pub use watch::{Look, mark, seen, watch};

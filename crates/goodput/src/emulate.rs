@@ -31,6 +31,8 @@ pub(crate) fn emulate(flags: &EmulateFlags, voice: Voice) -> Result<Exit, Failur
     let mut config = EmulatorConfig::new(profile(&flags.emulator.profile, voice)?);
     config.faults = faults(&flags.emulator)?;
     config.seed = flags.seed;
+    config.replicas = flags.emulator.replicas;
+    config.metrics_in_turn = true;
     let listener = TcpListener::bind(&flags.listen).map_err(|e| {
         Failure::untrusted(format!("cannot listen on {}: {e}", flags.listen))
             .hint("another program may use the port; --listen 127.0.0.1:0 takes a free one")
@@ -201,6 +203,7 @@ impl Replica {
                 "127.0.0.1:0",
             ])
             .args(["--profile", &flags.profile, "--seed", &seed.to_string()])
+            .args(["--replicas", &flags.replicas.to_string()])
             .args(flags.faults.iter().flat_map(|f| ["--fault", f]))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());

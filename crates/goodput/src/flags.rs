@@ -1,6 +1,6 @@
 //! The command line as typed. What it means is decided where it is used.
 
-use std::path::PathBuf;
+use std::{num::NonZeroU16, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -141,6 +141,13 @@ pub(crate) struct RunFlags {
     /// GPUs behind the endpoint, for figures per GPU
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) gpus: Option<u32>,
+    /// The accelerators' name, e.g. H100-SXM (`list` prints all): checks TPOT against what their
+    /// memory can do
+    #[arg(long, value_name = "NAME", requires = "gpus")]
+    pub(crate) accelerator: Option<String>,
+    /// Bits of the served weights [default: from the model's name, else as published]
+    #[arg(long, value_name = "BITS", requires = "accelerator", value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub(crate) weight_bits: Option<u32>,
     /// Output length at which end-to-end times are stated
     #[arg(long, value_name = "TOKENS", default_value_t = 250)]
     pub(crate) e2e_at: u32,
@@ -237,6 +244,9 @@ pub(crate) struct EmulatorFlags {
     /// Fault to inject, e.g. errors=5%; may be repeated; `list` prints all
     #[arg(long = "fault", value_name = "FAULT")]
     pub(crate) faults: Vec<String>,
+    /// Replicas behind the one URL, as behind a balancer that spreads all that is asked
+    #[arg(long, value_name = "N", default_value_t = NonZeroU16::MIN)]
+    pub(crate) replicas: NonZeroU16,
 }
 
 /// Flags of `sweep`.

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use super::{Convoy, Faults, RoleChunk, SlowStart, Stall};
+use super::{Convoy, Faults, Restart, RoleChunk, SlowStart, Slowdown, Stall};
 
 /// A fault that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,7 +15,7 @@ pub struct FaultError {
 }
 
 /// The name of each fault, an example of its value, and what it does, for messages and help.
-pub const FAULTS: [(&str, &str, &str); 17] = [
+pub const FAULTS: [(&str, &str, &str); 20] = [
     (
         "slow-start",
         "20s,x3",
@@ -30,6 +30,21 @@ pub const FAULTS: [(&str, &str, &str); 17] = [
         "convoy",
         "every 30s,24000 tokens",
         "a long prompt of someone else, again and again",
+    ),
+    (
+        "foreign",
+        "every 250ms,200 tokens",
+        "a request of someone else, so many tokens in and out, again and again",
+    ),
+    (
+        "slowdown",
+        "after 30s,20%",
+        "from then on a step takes so much longer",
+    ),
+    (
+        "restart",
+        "after 30s,5s",
+        "the server dies once, forgets all, and loads for so long",
     ),
     ("kv", "0.3", "only this share of the KV blocks is left"),
     (
@@ -103,7 +118,10 @@ impl Faults {
         match name {
             "slow-start" => self.slow_start = Some(slow_start(value)?),
             "loading" => self.loading = Some(duration(value)?),
-            "convoy" => self.convoy = Some(convoy(value)?),
+            "convoy" => self.convoy = Some(convoy("convoy", value)?),
+            "foreign" => self.foreign = Some(convoy("foreign", value)?),
+            "slowdown" => self.slowdown = Some(slowdown(value)?),
+            "restart" => self.restart = Some(restart(value)?),
             "kv" => self.kv = Some(kv(value)?),
             "stall" => self.stall = Some(stall(value)?),
             "errors" => self.errors = share(value)?,
@@ -144,10 +162,11 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn two<'a>(name: &str, text: &'a str) -> Result<(&'a str, &'a str), String> {
+/// Two values, the first of which begins with `word`.
+fn two<'a>(name: &str, word: &str, text: &'a str) -> Result<(&'a str, &'a str), String> {
     let halves = text.split_once(',').map(|(a, b)| (a.trim(), b.trim()));
-    let every = halves.and_then(|(a, b)| Some((a.strip_prefix("every")?.trim(), b)));
-    every.ok_or_else(|| format!("expected two values as in `{}`", example(name)))
+    let both = halves.and_then(|(a, b)| Some((a.strip_prefix(word)?.trim(), b)));
+    both.ok_or_else(|| format!("expected two values as in `{}`", example(name)))
 }
 
 fn slow_start(text: &str) -> Result<SlowStart, String> {
@@ -159,8 +178,25 @@ fn slow_start(text: &str) -> Result<SlowStart, String> {
     })
 }
 
-fn convoy(text: &str) -> Result<Convoy, String> {
-    let (every, tokens) = two("convoy", text)?;
+fn slowdown(text: &str) -> Result<Slowdown, String> {
+    let (after, longer) = two("slowdown", "after", text)?;
+    let percent = longer.strip_suffix('%').unwrap_or(longer).trim();
+    Ok(Slowdown {
+        after: duration(after)?,
+        percent: count(percent)?,
+    })
+}
+
+fn restart(text: &str) -> Result<Restart, String> {
+    let (after, loading) = two("restart", "after", text)?;
+    Ok(Restart {
+        after: duration(after)?,
+        loading: duration(loading)?,
+    })
+}
+
+fn convoy(name: &str, text: &str) -> Result<Convoy, String> {
+    let (every, tokens) = two(name, "every", text)?;
     let tokens = tokens.strip_suffix("tokens").unwrap_or(tokens).trim();
     Ok(Convoy {
         every: duration(every)?,
@@ -169,7 +205,7 @@ fn convoy(text: &str) -> Result<Convoy, String> {
 }
 
 fn stall(text: &str) -> Result<Stall, String> {
-    let (every, lasting) = two("stall", text)?;
+    let (every, lasting) = two("stall", "every", text)?;
     let stall = Stall {
         every: duration(every)?,
         lasting: duration(lasting)?,
@@ -271,6 +307,24 @@ mod tests {
                 lasting: seconds(2),
             });
         });
+        check("foreign=every 250ms,200", |f| {
+            f.foreign = Some(Convoy {
+                every: Duration::from_millis(250),
+                tokens: 200,
+            });
+        });
+        check("slowdown=after 30s,20%", |f| {
+            f.slowdown = Some(Slowdown {
+                after: seconds(30),
+                percent: NonZeroU32::new(20).unwrap(),
+            });
+        });
+        check("restart=after 30s, 5s", |f| {
+            f.restart = Some(Restart {
+                after: seconds(30),
+                loading: seconds(5),
+            });
+        });
         check("kv=0.3", |f| f.kv = Some(0.3));
         check("errors=5%", |f| f.errors = 0.05);
         check("reject=10%,503", |f| {
@@ -299,6 +353,8 @@ mod tests {
             ("stal=every 10s,2s", "did you mean `stall`"),
             ("stall=10s", "every 10s,2s"),
             ("stall=every 2s,2s", "shorter"),
+            ("slowdown=20%", "after 30s,20%"),
+            ("restart=every 3s,1s", "after 30s,5s"),
             ("errors=120%", "0% to 100%"),
             ("kv=0", "0.3"),
             ("reject=10%,404", "429 or 503"),

@@ -122,6 +122,39 @@ fn a_proxy_that_lists_no_models_is_taken_at_its_word() {
 }
 
 #[test]
+fn what_got_no_answer_is_noted_and_what_is_not_there_is_not() {
+    let facts = run(async {
+        let (address, _) = serve(|mut sock, _, seen| async move {
+            let asked = seen.last_request.borrow().clone();
+            if asked.starts_with("GET /metrics") {
+                return Ok(None);
+            }
+            if asked.starts_with("GET /v1/models") {
+                sock.whole("200 OK", JSON, VLLM[0].3).await?;
+            } else {
+                sock.whole("404 Not Found", JSON, "{}").await?;
+            }
+            Ok(Some(sock))
+        })
+        .await;
+        let any = Target {
+            model: String::new(),
+            ..target(address)
+        };
+        let client = Client::new(any, Clock::start(), "t").await.unwrap();
+        probe_server(&client).await.unwrap()
+    });
+    assert!(!facts.metrics);
+    let [note] = facts.notes.as_slice() else {
+        panic!("{:?}", facts.notes)
+    };
+    assert!(
+        note.starts_with("GET /metrics: the connection broke"),
+        "{note}"
+    );
+}
+
+#[test]
 fn counters_are_scraped_over_a_connection_of_their_own() {
     run(async {
         let (address, seen) = serve(|mut sock, _, seen| async move {

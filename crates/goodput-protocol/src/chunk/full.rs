@@ -92,6 +92,7 @@ struct WireChunk<'a> {
     detail: Option<Value>,
     object: Option<Value>,
     model: Option<Value>,
+    system_fingerprint: Option<Value>,
     eval_count: Option<Count>,
     eval_duration: Option<Count>,
     prompt_eval_count: Option<Count>,
@@ -101,6 +102,7 @@ struct WireChunk<'a> {
 impl<'a> WireChunk<'a> {
     fn into_chunk(self, part: Part) -> Chunk<'a> {
         let (error, timings) = (self.error_message(), self.timings());
+        let text = |value: &Option<Value>| Some(value.as_ref()?.as_str()?.to_owned());
         let mut choices = self
             .choices
             .unwrap_or_default()
@@ -112,9 +114,8 @@ impl<'a> WireChunk<'a> {
             usage: self.usage.map(WireUsage::read),
             timings,
             error,
-            model: self
-                .model
-                .and_then(|model| Some(model.as_str()?.to_owned())),
+            model: text(&self.model),
+            fingerprint: text(&self.system_fingerprint),
         }
     }
 
@@ -300,16 +301,25 @@ struct OutputDetails {
 
 impl WireUsage {
     fn read(self) -> Usage {
-        let count = |count: Option<Count>| count.and_then(|count| count.0).and_then(narrow);
+        let mut odd = false;
+        let mut count = |count: Option<Count>| {
+            let read = count.and_then(|count| count.0).and_then(narrow);
+            odd |= count.is_some() && read.is_none();
+            read
+        };
         let cached = self.prompt_tokens_details.and_then(|d| d.cached_tokens);
         let reasoning = self
             .completion_tokens_details
             .and_then(|d| d.reasoning_tokens);
+        let (output, input) = (count(self.completion_tokens), count(self.prompt_tokens));
+        let cached = count(cached).or(count(self.prompt_cache_hit_tokens));
+        let reasoning = count(reasoning).or(count(self.reasoning_tokens));
         Usage {
-            output: count(self.completion_tokens),
-            input: count(self.prompt_tokens),
-            cached: count(cached).or(count(self.prompt_cache_hit_tokens)),
-            reasoning: count(reasoning).or(count(self.reasoning_tokens)),
+            output,
+            input,
+            cached,
+            reasoning,
+            odd,
         }
     }
 }

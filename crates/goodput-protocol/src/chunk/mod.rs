@@ -21,6 +21,8 @@ pub(crate) struct Usage {
     pub(crate) input: Option<u32>,
     pub(crate) cached: Option<u32>,
     pub(crate) reasoning: Option<u32>,
+    /// One of its numbers is no count: negative, a fraction, too large.
+    pub(crate) odd: bool,
 }
 
 impl Usage {
@@ -31,7 +33,17 @@ impl Usage {
             input: self.input.or(older.input),
             cached: self.cached.or(older.cached),
             reasoning: self.reasoning.or(older.reasoning),
+            odd: self.odd || older.odd,
         }
+    }
+
+    /// Without what cannot be: a prompt of no tokens, more cached tokens than there were.
+    pub(crate) fn plausible(mut self) -> Self {
+        let Self { input, cached, .. } = self;
+        self.input = input.filter(|&n| n > 0);
+        self.cached = cached.filter(|&n| input.is_none_or(|input| n <= input));
+        self.odd |= self.input != input || self.cached != cached;
+        self
     }
 }
 
@@ -91,6 +103,8 @@ pub(crate) struct Chunk<'a> {
     pub(crate) error: Option<String>,
     /// The model's name; only the full parser reads it.
     pub(crate) model: Option<String>,
+    /// What the server calls its configuration; only the full parser reads it.
+    pub(crate) fingerprint: Option<String>,
 }
 
 impl<'a> Chunk<'a> {

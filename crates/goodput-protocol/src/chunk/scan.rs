@@ -45,6 +45,11 @@ pub(crate) fn scan(bytes: &[u8]) -> Option<Chunk<'_>> {
             s.or_default(Scanner::plain)?;
             Some(())
         }
+        b"system_fingerprint" => {
+            seen.once(16)?;
+            s.or_default(Scanner::plain)?;
+            Some(())
+        }
         _ => s.skip(0),
     })?;
     scanner.space();

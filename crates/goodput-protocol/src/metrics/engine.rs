@@ -10,7 +10,7 @@ use crate::identity::EngineKind;
 enum Fold {
     /// Over ranks and reasons.
     Sum,
-    /// A share: over ranks.
+    /// A share, or an instant: over ranks.
     Mean,
 }
 
@@ -26,10 +26,11 @@ enum Quantity {
     PrefixMisses,
     PrefixHits,
     Ended,
+    Started,
 }
 
 impl Quantity {
-    const COUNT: usize = 8;
+    const COUNT: usize = 9;
 }
 
 /// A name, the label it must have (name and value, or empty), and what it says.
@@ -40,6 +41,8 @@ const ANY: (&str, &str) = ("", "");
 /// Where two names of one engine say the same thing (before and after a renaming), the table has
 /// both and the first that is present counts.
 const NAMES: &[Name] = &[
+    // Of every process that is watched with a Prometheus client.
+    ("process_start_time_seconds", ANY, Quantity::Started),
     // vLLM, V1 and before.
     ("vllm:num_requests_running", ANY, Quantity::Running),
     ("vllm:num_requests_waiting", ANY, Quantity::Waiting),
@@ -169,6 +172,7 @@ pub fn engine_sample(text: &str, at: Timestamp, replica: u16) -> EngineSample {
         prefix_queries: queries.filter(|_| hits.is_some()),
         prefix_hits: hits,
         requests_ended: count(Quantity::Ended),
+        started_unix_s: get(Quantity::Started, Fold::Mean),
     }
 }
 

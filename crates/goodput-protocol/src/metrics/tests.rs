@@ -29,6 +29,7 @@ fn vllm_tells_everything() {
         prefix_queries: Some(850),
         prefix_hits: Some(0),
         requests_ended: Some(12),
+        started_unix_s: None,
     };
     assert_eq!(sample(VLLM), expected);
 }
@@ -46,6 +47,7 @@ fn llama_cpp_has_no_kv_gauge_and_no_preemption_counter() {
         prefix_queries: Some(29),
         prefix_hits: Some(0),
         requests_ended: None,
+        started_unix_s: None,
     };
     assert_eq!(sample(LLAMA), expected);
     // Its prompt tokens leave the cached ones out.
@@ -236,11 +238,12 @@ proptest! {
         kv_used in prop::option::of(0.0..=1.0),
         preemptions in prop::option::of(0_u64..1 << 50),
         prefix in prop::option::of((0_u64..1 << 50, 0_u64..1 << 50)),
+        started_unix_s in prop::option::of(1e9..3e9),
     ) {
         let written = EngineSample {
             at: AT, replica: 3, running, waiting, kv_used, preemptions,
             prefix_queries: prefix.map(|p| p.0), prefix_hits: prefix.map(|p| p.1),
-            requests_ended: Some(12),
+            requests_ended: Some(12), started_unix_s,
         };
         prop_assert_eq!(sample(&page(written, &histograms())), written);
     }

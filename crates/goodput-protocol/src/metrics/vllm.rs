@@ -157,7 +157,22 @@ impl<'a, 'm> Page<'a, 'm> {
         self.gauges()?;
         self.counters()?;
         self.histograms()?;
-        self.cache_config()
+        self.cache_config()?;
+        self.process()
+    }
+
+    /// The process that all engines share, so that the first one tells.
+    fn process(&mut self) -> fmt::Result {
+        let first = self.engines.first();
+        let Some(started) = first.and_then(|(_, m)| m.sample.started_unix_s) else {
+            return Ok(());
+        };
+        let name = "process_start_time_seconds";
+        writeln!(
+            self.out,
+            "# HELP {name} Start time of the process since unix epoch in seconds.\n\
+             # TYPE {name} gauge\n{name} {started:?}"
+        )
     }
 
     fn gauges(&mut self) -> fmt::Result {

@@ -7,3 +7,4 @@ mod captures;
 mod harness;
 mod outcomes;
 mod sse_cases;
+mod usage;

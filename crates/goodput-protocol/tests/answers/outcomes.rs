@@ -43,7 +43,7 @@ fn stream_to(end: EndOfBody, data: &[&str]) -> Seen {
     )
 }
 
-fn stream(data: &[&str]) -> Seen {
+pub(crate) fn stream(data: &[&str]) -> Seen {
     stream_to(EndOfBody::Clean, data)
 }
 

@@ -63,7 +63,21 @@ fn server(holds_for: &HoldsFor) -> String {
     if let Some(gpus) = holds_for.gpus {
         facts.push(format!("{gpus} GPUs"));
     }
-    facts.push(holds_for.server.url.clone());
+    if let Some(hardware) = &holds_for.hardware {
+        facts.push(format!("{} x {}", hardware.count, hardware.accelerator));
+    }
+    let server = &holds_for.server;
+    if !server.faults.is_empty() {
+        facts.push(format!("FAULTS {}", server.faults.join(", ")));
+    }
+    facts.extend(server.seen.clone());
+    facts.extend(
+        server
+            .not_watched
+            .as_ref()
+            .map(|why| format!("not watched: {why}")),
+    );
+    facts.push(server.url.clone());
     facts.retain(|fact| !fact.is_empty());
     facts.join(" | ")
 }

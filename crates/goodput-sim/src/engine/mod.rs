@@ -279,6 +279,7 @@ impl Engine {
             prefix_queries: Some(self.counters.prefix_queries),
             prefix_hits: Some(self.counters.prefix_hits),
             requests_ended: Some(self.counters.finished + self.counters.cancelled),
+            started_unix_s: None,
         }
     }
 

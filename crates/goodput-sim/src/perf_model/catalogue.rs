@@ -53,6 +53,8 @@ pub struct ModelConfig {
     pub parameters: u64,
     /// Parameters that one token goes through.
     pub active_parameters: u64,
+    /// Bits of most weights as published, where these are not 16.
+    pub weight_bits: Option<u32>,
     /// The longest context its config allows, in tokens.
     pub context_limit: u32,
     /// Where the shape was read.
@@ -81,6 +83,42 @@ impl ModelConfig {
     pub const fn weight_bytes(&self, bytes_per_parameter: u64) -> u64 {
         self.parameters * bytes_per_parameter
     }
+
+    /// Seconds in which `count` of these devices read, at `bits` a weight, what one token goes
+    /// through: no decode step is shorter, whatever the engine does.
+    #[must_use]
+    pub fn weight_read_s(&self, device: &Accelerator, count: u32, bits: u32) -> f64 {
+        let bytes = self.active_parameters as f64 * f64::from(bits) / 8.0;
+        bytes / (device.bandwidth_bytes_per_s * f64::from(count.max(1)))
+    }
+
+    /// Whether a server that calls its model `id` serves this one: the same name, apart from who
+    /// publishes it, or followed only by words for a tuning, a date or a number format.
+    fn is_served_as(&self, id: &str) -> bool {
+        let (mine, theirs) = (plain_name(&self.name), plain_name(id));
+        theirs.strip_prefix(&mine).is_some_and(|rest| {
+            let same_word = rest.is_empty() || rest.starts_with('-');
+            same_word && rest.split('-').all(is_variant)
+        })
+    }
+}
+
+/// The name without its publisher, in lower case.
+fn plain_name(id: &str) -> String {
+    let name = id.rsplit('/').next().unwrap_or(id).to_ascii_lowercase();
+    let name = name.replace('_', "-");
+    name.strip_prefix("meta-").unwrap_or(&name).to_owned()
+}
+
+/// Whether a word of a model's name changes no number of its parameters.
+fn is_variant(word: &str) -> bool {
+    const WORDS: [&str; 22] = [
+        "", "instruct", "chat", "it", "base", "hf", "thinking", "bf16", "fp16", "fp8", "fp4",
+        "nvfp4", "mxfp4", "int8", "int4", "awq", "gptq", "w8a8", "w8a16", "w4a16", "dynamic",
+        "static",
+    ];
+    let date = word.len() >= 4 && word.bytes().all(|b| b.is_ascii_digit());
+    date || WORDS.contains(&word)
 }
 
 /// The built-in facts.
@@ -125,6 +163,13 @@ impl Catalogue {
     #[must_use]
     pub fn accelerator(&self, name: &str) -> Option<&Accelerator> {
         self.accelerators.iter().find(|a| a.name == name)
+    }
+
+    /// The model that a server calls `id`. It is none where the name has a word more that may
+    /// stand for other parameters (`DeepSeek-R1-Distill-Llama-8B`).
+    #[must_use]
+    pub fn model_served_as(&self, id: &str) -> Option<&ModelConfig> {
+        self.models.iter().find(|m| m.is_served_as(id))
     }
 
     /// The model of this id.

@@ -1,28 +1,36 @@
 //! What a reader of a result should know, with the evidence for it.
 
+mod load;
+mod physics;
+#[cfg(test)]
+mod published;
 mod search;
+mod server;
 mod streams;
+#[cfg(test)]
+mod tests;
+mod tokens;
 
 use goodput_ledger::{Mode, PointRow};
 
-use crate::document::{Finding, OperatingPoint};
-use streams::{
-    bursts, cache_mismatch, cut_off, early_stops, lower_bounds, not_streamed, server_timing,
-    several_tokens_per_event, stalls,
-};
+use crate::document::{Finding, HoldsFor, OperatingPoint};
 
 /// Below this many samples a 99th percentile is the largest value seen.
 const SAMPLES_FOR_P99: u64 = 100;
 /// Growth of throughput over one stream below which batching is said to gain nothing.
 const BATCHING_GAIN: f64 = 1.25;
 
-/// Every finding that the points of a run carry.
+/// Every finding that the points of a run carry, given what they hold for.
 #[must_use]
-pub fn findings(points: &[PointRow], answers: &OperatingPoint) -> Vec<Finding> {
+pub fn findings(
+    points: &[PointRow],
+    answers: &OperatingPoint,
+    holds_for: &HoldsFor,
+) -> Vec<Finding> {
     // Latencies of an invalid point may be this machine's doing; lengths and counts are the server's.
     let used: Vec<PointRow> = points.iter().filter(|p| p.valid).cloned().collect();
     let closed = closed_by_load(&used);
-    let rules: [Option<Finding>; 21] = [
+    let of_the_curve = [
         invalid_points(points),
         failures(points),
         batching_gains_nothing(&closed),
@@ -35,17 +43,50 @@ pub fn findings(points: &[PointRow], answers: &OperatingPoint) -> Vec<Finding> {
         search::server_changed(answers),
         few_samples(&used),
         other_rate(&used),
-        bursts(points),
-        not_streamed(points),
-        early_stops(points),
-        lower_bounds(points),
-        several_tokens_per_event(points),
-        cache_mismatch(points),
-        stalls(&used),
-        server_timing(points),
-        cut_off(points),
     ];
-    rules.into_iter().flatten().collect()
+    let of_what_came = [
+        streams::bursts(points),
+        streams::not_streamed(points),
+        streams::early_stops(points, &holds_for.workload),
+        streams::lower_bounds(points),
+        streams::cache_mismatch(points),
+        streams::stalls(&used),
+        streams::server_timing(points),
+        streams::cut_off(points),
+        tokens::empty_answers(points),
+        tokens::events_above_usage(points),
+        tokens::usage_not_a_count(points),
+        tokens::counts_disagree(points),
+        tokens::max_tokens_ignored(points, &holds_for.workload),
+        tokens::bunched_events(&used),
+        tokens::several_tokens_per_event(points),
+        tokens::unmeant_hits(points),
+    ];
+    let of_the_load = [
+        physics::littles_law(&used),
+        physics::users_idle(&used),
+        physics::under_the_floor(&used, holds_for.hardware.as_ref()),
+        physics::not_open(points),
+        load::first_wave(&used),
+        load::few_per_user(&used),
+        load::fixed_lengths(points),
+    ];
+    let of_the_server = [
+        server::foreign_traffic(points),
+        server::restarted(points),
+        server::speed_changed(points),
+        server::two_boots(points, holds_for),
+        server::several_replicas(points),
+        server::server_sees_less(points),
+        server::drift(&used, holds_for, answers.search.is_some()),
+    ];
+    of_the_curve
+        .into_iter()
+        .chain(of_what_came)
+        .chain(of_the_load)
+        .chain(of_the_server)
+        .flatten()
+        .collect()
 }
 
 fn closed_by_load(points: &[PointRow]) -> Vec<&PointRow> {

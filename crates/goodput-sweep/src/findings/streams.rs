@@ -3,7 +3,7 @@
 use goodput_ledger::PointRow;
 
 use super::{called, finding, percent};
-use crate::document::Finding;
+use crate::document::{Finding, WorkloadFacts};
 
 /// Share of requests whose server-reported time may disagree with the client's before it is said.
 const IMPLAUSIBLE_TIMINGS: f64 = 0.1;
@@ -56,7 +56,7 @@ pub(super) fn not_streamed(points: &[PointRow]) -> Option<Finding> {
     })
 }
 
-pub(super) fn early_stops(points: &[PointRow]) -> Option<Finding> {
+pub(super) fn early_stops(points: &[PointRow], workload: &WorkloadFacts) -> Option<Finding> {
     let worst = points.iter().max_by(|a, b| {
         a.lengths
             .early_stop_share
@@ -73,45 +73,36 @@ pub(super) fn early_stops(points: &[PointRow]) -> Option<Finding> {
         called(worst),
         percent(share)
     );
-    Some(finding(
-        "early-stops",
-        evidence,
-        "rates are of what came; for equal work set the output policy of the workload to ignore_eos",
-    ))
+    // The end mark was to be ignored, and was not: another amount of work than the workload's.
+    let asked_in_vain = workload.output_policy == "ignore_eos";
+    Some(Finding {
+        severe: asked_in_vain,
+        ..finding(
+            "early-stops",
+            evidence,
+            if asked_in_vain {
+                "the server does not take ignore_eos, or something drops it: set the output policy of the workload to max_tokens and read rates as of what came"
+            } else {
+                "rates are of what came; for equal work set the output policy of the workload to ignore_eos"
+            },
+        )
+    })
 }
 
 pub(super) fn lower_bounds(points: &[PointRow]) -> Option<Finding> {
-    let without = points.iter().find(|p| {
-        p.requests > 0 && p.lengths.input[0].is_none() && p.lengths.output[0].is_some()
-    })?;
+    let share = |p: &PointRow| p.checks.usage_absent as f64 / p.requests.max(1) as f64;
+    let without = points.iter().filter(|p| p.checks.usage_absent > 0);
+    let worst = without.max_by(|a, b| share(a).total_cmp(&share(b)))?;
     let evidence = format!(
-        "at {} the server sent no usage: output tokens are counted by events, a lower bound",
-        called(without)
+        "at {} the server sent no usage with {} of {} answers: their output tokens are counted by events, a lower bound, or by the tokenizer that was given",
+        called(worst),
+        worst.checks.usage_absent,
+        worst.requests
     );
     Some(finding(
         "no-usage",
         evidence,
         "switch on usage in streams (stream_options.include_usage) if the server can",
-    ))
-}
-
-pub(super) fn several_tokens_per_event(points: &[PointRow]) -> Option<Finding> {
-    let most = points
-        .iter()
-        .filter_map(|p| Some((p, p.lengths.tokens_per_event?)))
-        .max_by(|a, b| a.1.total_cmp(&b.1))?;
-    if most.1 < 1.2 {
-        return None;
-    }
-    let evidence = format!(
-        "at {} an event carries {:.2} tokens",
-        called(most.0),
-        most.1
-    );
-    Some(finding(
-        "tokens-per-event",
-        evidence,
-        "gaps between events are no inter-token times; TPOT counts tokens by usage",
     ))
 }
 
@@ -127,7 +118,8 @@ pub(super) fn cache_mismatch(points: &[PointRow]) -> Option<Finding> {
     let seen = points.iter().filter_map(|p| Some((p, gap(p)?)));
     let (point, (planned, seen)) =
         seen.max_by(|a, b| (a.1.0 - a.1.1).abs().total_cmp(&(b.1.0 - b.1.1).abs()))?;
-    if (planned - seen).abs() <= CACHE_GAP {
+    // Hits where none were meant are a finding of their own.
+    if (planned - seen).abs() <= CACHE_GAP || planned <= 0.005 {
         return None;
     }
     let evidence = format!(

@@ -15,7 +15,7 @@ use goodput_record::{
 use goodput_slo::Slo;
 use proptest::prelude::*;
 
-use crate::{Question, answers};
+use crate::{HoldsFor, Question, answers};
 
 #[derive(Default)]
 struct Log(RefCell<Vec<RequestRecord>>);
@@ -77,7 +77,11 @@ fn point(number: u32, service: &Service, slo: &Slo) -> PointRow {
     const TOKENS: u32 = 100;
     let lap = f64::from(service.users * TOKENS) / service.tok_s;
     let mut books = PointBooks::new(std::slice::from_ref(slo), Duration::from_millis(100));
-    let laps = 20_u64;
+    // Twenty of them lie in the window.
+    let laps = 24_u64;
+    let from = Timestamp::ZERO.after(span_of(2.0 * lap));
+    let to = Timestamp::ZERO.after(span_of(lap * (laps as f64 - 2.0)));
+    let window = from..to;
     for user in 0..service.users {
         let offset = lap * f64::from(user) / f64::from(service.users);
         for turn in 0..laps {
@@ -89,12 +93,15 @@ fn point(number: u32, service: &Service, slo: &Slo) -> PointRow {
             let tpot = (lap - ttft) / f64::from(TOKENS);
             let record = request(offset + lap * turn as f64, ttft, tpot, TOKENS);
             books.arrived(record.summary.arrival());
-            books.post(&record.summary, &record.gaps, Phase::Measured);
+            let phase = if window.contains(&record.summary.origin()) {
+                Phase::Measured
+            } else {
+                Phase::Settling
+            };
+            books.post(&record.summary, &record.gaps, phase);
         }
     }
-    let from = Timestamp::ZERO.after(span_of(2.0 * lap));
-    let to = Timestamp::ZERO.after(span_of(lap * (laps as f64 - 2.0)));
-    books.row(&facts(number, service.users, from..to))
+    books.row(&facts(number, service.users, window))
 }
 
 fn facts(point: u32, users: u32, window: Range<Timestamp>) -> PointFacts {
@@ -116,6 +123,20 @@ fn facts(point: u32, users: u32, window: Range<Timestamp>) -> PointFacts {
         invalid: Vec::new(),
         warnings: Vec::new(),
     }
+}
+
+/// A healthy point of eight users, to be given one fault at a time.
+pub(crate) fn plain_row() -> PointRow {
+    let service = Service {
+        users: 8,
+        tok_s: 700.0,
+        late_of_ten: 0,
+    };
+    let mut row = point(0, &service, &slo());
+    // The essay's requests are all alike; these are said to vary.
+    row.checks.planned_input_range = Some([100, 2_000]);
+    row.checks.planned_output_range = Some([10, 400]);
+    row
 }
 
 fn slo() -> Slo {
@@ -192,6 +213,7 @@ fn too_few_samples_for_a_percentile_are_said() {
     let said = crate::findings(
         std::slice::from_ref(&row),
         &answers(std::slice::from_ref(&row), QUESTION),
+        &HoldsFor::default(),
     );
     let few = said
         .iter()
@@ -227,7 +249,7 @@ fn binding(records: &[RequestRecord]) -> Option<String> {
     }
     let row = books.row(&facts(0, 1, Timestamp::ZERO..Timestamp::from_millis(2000)));
     let found = answers(std::slice::from_ref(&row), QUESTION);
-    crate::findings(std::slice::from_ref(&row), &found)
+    crate::findings(std::slice::from_ref(&row), &found, &HoldsFor::default())
         .into_iter()
         .find(|f| f.name == "binding-clause")
         .map(|f| f.evidence)
@@ -264,7 +286,7 @@ fn a_window_with_other_arrivals_than_its_rate_says_so() {
             ..facts(0, 1, Timestamp::ZERO..Timestamp::from_millis(10_000))
         });
         let found = answers(std::slice::from_ref(&row), QUESTION);
-        crate::findings(&[row], &found)
+        crate::findings(&[row], &found, &HoldsFor::default())
             .into_iter()
             .find(|f| f.name == "another-rate")
             .map(|f| f.evidence)
@@ -312,7 +334,7 @@ fn stalled(valid: bool) -> PointRow {
 fn what_an_invalid_point_shows_is_no_finding_about_the_server() {
     let of = |row: PointRow| {
         let found = answers(std::slice::from_ref(&row), QUESTION);
-        crate::findings(&[row], &found)
+        crate::findings(&[row], &found, &HoldsFor::default())
     };
     let said = of(stalled(true));
     let stalls = said.iter().find(|f| f.name == "stalls").expect("a stall");

@@ -2,6 +2,8 @@ use proptest::prelude::*;
 
 mod essay;
 
+pub(crate) use essay::plain_row;
+
 use crate::*;
 
 #[test]

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use goodput_loadgen as loadgen;
-use goodput_protocol::EngineKind;
+use goodput_protocol::{EngineKind, one_line};
 use goodput_report::{csv, html, json, terminal};
 use goodput_results::Folder;
 use goodput_slo::Slo;
 use goodput_sweep::{
     ClauseFacts, Finding, HoldsFor, RunResult, SCHEMA_VERSION, ServerFacts, SloFacts,
-    WorkloadFacts, answers, findings,
+    WorkloadFacts, answers, findings, seen,
 };
 
 use super::run::Run;
@@ -31,17 +31,17 @@ pub(crate) struct Paper {
     pub(crate) settings: BTreeMap<String, String>,
 }
 
-/// What the figures hold for.
+/// What the figures hold for, without the replica that a run may have started for itself.
 pub(crate) fn holds_for(
     url: &str,
     facts: &loadgen::ServerFacts,
     slos: &[Slo],
     workload: WorkloadFacts,
     gpus: Option<u32>,
-    emulated: bool,
 ) -> HoldsFor {
     HoldsFor {
-        model: facts.model.clone(),
+        // A server's words are shown, not obeyed: they may hold what steers a terminal.
+        model: one_line(&facts.model),
         slos: slos.iter().map(slo_facts).collect(),
         workload,
         server: ServerFacts {
@@ -52,9 +52,11 @@ pub(crate) fn holds_for(
             },
             version: facts.identity.version.clone(),
             flags: facts.identity.flags.iter().cloned().collect(),
-            emulated,
+            not_watched: (!facts.metrics).then(|| "the server shows no metrics".to_owned()),
+            ..ServerFacts::default()
         },
         gpus,
+        hardware: None,
         boot: "this boot only".to_owned(),
     }
 }
@@ -87,6 +89,8 @@ fn slo_facts(slo: &Slo) -> SloFacts {
 fn so_far(run: &Run, why: Option<String>) -> RunResult {
     let paper = &run.paper;
     let operating_point = run.answers();
+    let mut holds_for = paper.holds_for.clone();
+    holds_for.server.seen = seen(&run.points);
     RunResult {
         schema_version: SCHEMA_VERSION,
         goodput_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -98,8 +102,8 @@ fn so_far(run: &Run, why: Option<String>) -> RunResult {
         complete: why.is_none(),
         incomplete_because: why,
         seed: paper.seed,
-        holds_for: paper.holds_for.clone(),
-        findings: findings(&run.points, &operating_point),
+        findings: findings(&run.points, &operating_point, &holds_for),
+        holds_for,
         operating_point,
         points: run.points.clone(),
         definitions: definitions(),

@@ -3,6 +3,7 @@
 mod bench;
 mod compose;
 mod document;
+mod hardware;
 mod live;
 mod observer;
 mod plan;

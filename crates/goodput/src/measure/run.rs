@@ -11,12 +11,14 @@ use goodput_ledger::{ClientRow, Mode, PointBooks, PointFacts, PointRow};
 use goodput_loadgen::{
     Client, Compose, Invalid, PointPlan, PointReport, Settle, Stop, Window, Wish,
 };
+use goodput_protocol::one_line;
 use goodput_record::Timestamp;
 use goodput_results::{Folder, RowWriter};
 use goodput_slo::Slo;
 use goodput_sweep::{
     OperatingPoint, PointChart, Question, Search, answers,
     auto::{Measure, settle},
+    mark,
 };
 use goodput_workload::{Load, WorkloadSpec, point_seed};
 
@@ -237,6 +239,7 @@ impl Run {
                 + 2 * self.e2e_p95(),
         };
         if let Some(scrape) = &self.scrape {
+            scrape.follow(&counts);
             scrape.look().await;
         }
         let line = self.live.watch(doing, Arc::clone(&counts));
@@ -343,6 +346,15 @@ impl Run {
             // Whole answers were asked for: that they came is no finding.
             row.not_streamed = 0;
         }
+        row.server = self
+            .scrape
+            .as_ref()
+            .and_then(|scrape| scrape.watched(&row_window(report)));
+        if report.answered_as.len() > 1 {
+            let names = report.answered_as.iter().map(|name| one_line(name));
+            row.server.get_or_insert_default().answered_as = names.collect();
+        }
+        mark(&mut row);
         row
     }
 }

@@ -1,12 +1,22 @@
-//! The server's own counters during a run: to disk, and the share of cache hits over a window.
+//! The server's own counters during a run: to disk, beside ours, and the share of cache hits over a
+//! window.
 
-use std::{cell::RefCell, ops::Range, rc::Rc, time::Duration};
+use std::{
+    cell::RefCell,
+    ops::Range,
+    rc::Rc,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use goodput_ledger::WatchRow;
 use goodput_loadgen::{self as loadgen, Client, Scraper, scrape};
-use goodput_record::{EngineSample, Timestamp};
+use goodput_record::Timestamp;
 use goodput_results::{Folder, JsonLines};
+use goodput_sweep::{Look, watch};
 use serde::Serialize;
 
+use super::observer::{LiveCounts, lock};
 use crate::exit::Failure;
 
 /// How often the server is asked.
@@ -25,12 +35,22 @@ struct MetricRow<'a> {
 #[derive(Debug)]
 struct Kept {
     lines: JsonLines,
-    samples: Vec<EngineSample>,
+    looks: Vec<Look>,
+    /// What we count of the point that runs.
+    ours: Arc<Mutex<LiveCounts>>,
+    /// The first look at that point.
+    since: usize,
 }
 
 impl Kept {
     fn add(&mut self, look: &loadgen::Scrape) {
-        self.samples.push(look.sample);
+        let ours = *lock(&self.ours);
+        let in_flight = ours.arrived.saturating_sub(ours.ended);
+        self.looks.push(Look {
+            sample: look.sample,
+            in_flight: u32::try_from(in_flight).unwrap_or(u32::MAX),
+            ended: ours.ended,
+        });
         for (name, value) in look.rows() {
             let row = MetricRow {
                 t_ns: look.at.nanos(),
@@ -58,7 +78,9 @@ impl Scrape {
     pub(crate) fn start(client: &Rc<Client>, folder: &Folder) -> Result<Self, Failure> {
         let kept = Rc::new(RefCell::new(Kept {
             lines: JsonLines::create(&folder.file("server_metrics.jsonl"))?,
-            samples: Vec::new(),
+            looks: Vec::new(),
+            ours: Arc::default(),
+            since: 0,
         }));
         let seen = Rc::clone(&kept);
         let task = scrape(client, EVERY, 0, move |look| seen.borrow_mut().add(&look));
@@ -67,6 +89,19 @@ impl Scrape {
             kept,
             _task: task,
         })
+    }
+
+    /// From here on the looks are at the point that is counted in `ours`.
+    pub(crate) fn follow(&self, ours: &Arc<Mutex<LiveCounts>>) {
+        let mut kept = self.kept.borrow_mut();
+        kept.ours = Arc::clone(ours);
+        kept.since = kept.looks.len();
+    }
+
+    /// What the looks at the point say.
+    pub(crate) fn watched(&self, window: &Range<Timestamp>) -> Option<WatchRow> {
+        let kept = self.kept.borrow();
+        watch(&kept.looks[kept.since..], window)
     }
 
     /// Looks now, so that a point shorter than [`EVERY`] has a look on either side.
@@ -88,13 +123,13 @@ impl Scrape {
 
     /// Of the tokens looked up in the prefix cache during `window`, the share that was found.
     pub(crate) fn cached_share(&self, window: &Range<Timestamp>) -> Option<f64> {
-        let samples = &self.kept.borrow().samples;
+        let looks = &self.kept.borrow().looks;
+        let samples = || looks.iter().map(|look| &look.sample);
         // From the last look before the window to the first one after it.
-        let before = samples.iter().rfind(|s| s.at <= window.start)?;
-        let after = samples
-            .iter()
+        let before = samples().rfind(|s| s.at <= window.start)?;
+        let after = samples()
             .find(|s| s.at >= window.end)
-            .or_else(|| samples.last())?;
+            .or_else(|| samples().next_back())?;
         let queries = after.prefix_queries?.checked_sub(before.prefix_queries?)?;
         let hits = after.prefix_hits?.checked_sub(before.prefix_hits?)?;
         (queries > 0).then(|| hits as f64 / queries as f64)

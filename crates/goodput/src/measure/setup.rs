@@ -15,12 +15,13 @@ use goodput_loadgen::{
 };
 use goodput_results::{Folder, RowForm, RowWriter};
 use goodput_slo::Slo;
-use goodput_sweep::Question;
+use goodput_sweep::{HoldsFor, Question};
 use goodput_workload::{Load, WorkloadSpec};
 
 use super::{
     compose::Composer,
     document::{self, Paper},
+    hardware,
     live::LiveTable,
     plan::Lengths,
     run::{Run, WarmUp},
@@ -61,7 +62,11 @@ pub(crate) fn carry_out(
     voice: Voice,
     work: impl AsyncFnOnce(&mut Run) -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
-    if let Some(list) = list_asked_for(&flags.emulator)? {
+    let list = match flags.accelerator.as_deref() {
+        Some("list") => Some(hardware::list()?),
+        _ => list_asked_for(&flags.emulator)?,
+    };
+    if let Some(list) = list {
         print(&list)?;
         return Ok(Exit::Yes);
     }
@@ -115,6 +120,7 @@ impl Setting<'_> {
         self.lengths()?;
         self.ramp()?;
         self.warm_up(NonZeroU32::MIN)?;
+        hardware::check(self.flags)?;
         if let Some(folder) = self.flags.out.as_deref().filter(|_| !self.task.dry_run) {
             Folder::is_free(folder)?;
         }
@@ -149,7 +155,7 @@ impl Setting<'_> {
             () = stop.reached(Wish::Drain) => return Ok(Exit::Signal(signal.get().unwrap_or(2))),
         };
         let folder = Folder::create(&self.folder_path(&run_id))?;
-        let paper = self.paper(&client, &facts, &composer, run_id.clone(), epoch);
+        let paper = self.paper(&client, &facts, &composer, run_id.clone(), epoch)?;
         let rows = Arc::new(self.rows(&folder, run_id.clone(), &stop)?);
         let parts = Parts {
             target,
@@ -363,6 +369,29 @@ impl Setting<'_> {
         })
     }
 
+    /// Adds what runs behind the endpoint: the emulated replica with its faults, or the hardware
+    /// that was named.
+    fn add_hardware(&self, holds_for: &mut HoldsFor, model: &str) -> Result<(), Failure> {
+        let emulator = &self.flags.emulator;
+        if self.emulated {
+            let profile = crate::emulate::profile(&emulator.profile, self.voice)?;
+            holds_for.hardware = hardware::emulated(&profile);
+            holds_for.server.emulated = true;
+            holds_for.server.faults.clone_from(&emulator.faults);
+            if emulator.replicas.get() > 1 {
+                let replicas = format!("{} replicas", emulator.replicas);
+                holds_for.server.faults.push(replicas);
+            }
+            return Ok(());
+        }
+        let (facts, note) = hardware::named(self.flags, model)?;
+        holds_for.hardware = facts;
+        if let Some(note) = note {
+            self.voice.say(&format!("note: {note}"));
+        }
+        Ok(())
+    }
+
     fn paper(
         &self,
         client: &Client,
@@ -370,7 +399,7 @@ impl Setting<'_> {
         composer: &Composer,
         run: String,
         epoch: SystemTime,
-    ) -> Paper {
+    ) -> Result<Paper, Failure> {
         let url = client.target().endpoint.to_string();
         let mut settings = server::saved(&self.flags.server);
         settings.insert("seed".to_owned(), self.seed.to_string());
@@ -378,23 +407,19 @@ impl Setting<'_> {
             settings.insert("profile".to_owned(), self.flags.emulator.profile.clone());
             settings.insert("faults".to_owned(), self.flags.emulator.faults.join(" "));
         }
-        Paper {
+        let workload = workload::facts(&self.spec, &composer.counted_by());
+        let mut holds_for = document::holds_for(&url, facts, &self.slos, workload, self.flags.gpus);
+        self.add_hardware(&mut holds_for, &facts.model)?;
+        Ok(Paper {
             kind: self.task.kind.to_owned(),
             run,
             epoch_unix_ns: epoch
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(0)),
             seed: self.seed,
-            holds_for: document::holds_for(
-                &url,
-                facts,
-                &self.slos,
-                workload::facts(&self.spec, &composer.counted_by()),
-                self.flags.gpus,
-                self.emulated,
-            ),
+            holds_for,
             settings,
-        }
+        })
     }
 }
 
