@@ -10,6 +10,7 @@ mod bins;
 mod books;
 mod counts;
 mod figures;
+mod measured;
 mod row;
 mod so_far;
 #[cfg(test)]
@@ -17,5 +18,6 @@ mod tests;
 
 pub use books::{Latency, PointBooks};
 pub use figures::{Charted, PointFacts};
+pub use measured::{Amount, MeasuredPoint, MeasuredRequest, Pairs, Sampled};
 pub use row::{Between, ClauseRow, ClientRow, LengthRow, Mode, PointRow, SloRow, WithFailures};
 pub use so_far::{Group, PointSoFar};
