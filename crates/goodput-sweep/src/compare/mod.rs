@@ -271,6 +271,6 @@ fn compared_point<'a>(
 fn load_words(row: &PointRow) -> String {
     match row.concurrency {
         Some(users) => format!("{users} in flight"),
-        None => format!("{:.3} req/s", row.load()),
+        None => format!("{} req/s", (row.load() * 1e3).round() / 1e3),
     }
 }
