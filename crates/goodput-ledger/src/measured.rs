@@ -380,7 +380,10 @@ mod tests {
             let (base, other) = twins(7, 1.02);
             let r = Pairs::of(&base, &other).unwrap().correlation(figure);
             assert!(r > 0.5, "{figure:?}: {r}");
-            let (a, b) = (base.bounded(figure).unwrap(), other.bounded(figure).unwrap());
+            let (a, b) = (
+                base.bounded(figure).unwrap(),
+                other.bounded(figure).unwrap(),
+            );
             let width = |r| difference_interval(a, b, r).half_width();
             assert!(width(r) < 0.75 * width(0.0), "{figure:?}");
         }
@@ -404,7 +407,10 @@ mod tests {
             let (base, other) = twins(u64::from(seed), 1.1);
             let figure = Sampled::Quantile(Latency::Ttft, 0.5);
             let r = Pairs::of(&base, &other).unwrap().correlation(figure);
-            let (a, b) = (base.bounded(figure).unwrap(), other.bounded(figure).unwrap());
+            let (a, b) = (
+                base.bounded(figure).unwrap(),
+                other.bounded(figure).unwrap(),
+            );
             // The median of 200 + 300 u + 20 v is 360; a tenth more is 36.
             held += u32::from(difference_interval(a, b, r).contains(36.0));
         }

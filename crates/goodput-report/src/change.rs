@@ -1,7 +1,9 @@
 //! Changes between two results in words, the same for terminal, Markdown and JUnit.
 
 use goodput_ledger::Between;
-use goodput_sweep::{BootCounts, Bound, Case, Compared, Comparison, Gate, GateVerdict, Sense, Word};
+use goodput_sweep::{
+    BootCounts, Bound, Case, Compared, Comparison, Gate, GateVerdict, Sense, Word,
+};
 
 use crate::number::{NONE, count, number, number_or_none, percent};
 

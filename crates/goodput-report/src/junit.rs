@@ -77,7 +77,9 @@ fn test_case(rule: &[Case], outcome: Outcome) -> String {
     let body = escaped(&lines.join("\n"));
     let told = match outcome {
         Outcome::Passed => String::new(),
-        Outcome::Failed => format!("      <failure type=\"gate\" message=\"{message}\">{body}</failure>\n"),
+        Outcome::Failed => {
+            format!("      <failure type=\"gate\" message=\"{message}\">{body}</failure>\n")
+        }
         Outcome::Error => {
             format!("      <error type=\"not-evaluable\" message=\"{message}\">{body}</error>\n")
         }

@@ -28,13 +28,9 @@ pub fn comparison(comparison: &Comparison) -> String {
 
 /// One line a check. Broken ones first: a reader of a pull request may read no further.
 fn checks(gate: &Gate) -> String {
-    let mut out = "| | check | at | base | other | change |\n|---|---|---|--:|--:|---|\n".to_owned();
-    let order = [
-        Word::Fail,
-        Word::NotEvaluable,
-        Word::NotDecided,
-        Word::Pass,
-    ];
+    let mut out =
+        "| | check | at | base | other | change |\n|---|---|---|--:|--:|---|\n".to_owned();
+    let order = [Word::Fail, Word::NotEvaluable, Word::NotDecided, Word::Pass];
     for word in order {
         for case in gate.cases.iter().filter(|c| c.word == word) {
             let why = match case.word {
@@ -107,7 +103,8 @@ fn loads(comparison: &Comparison) -> String {
 }
 
 fn figures(figures: &[Compared]) -> String {
-    let mut out = "| figure | base | other | change | 95% interval |\n|---|--:|--:|--:|---|\n".to_owned();
+    let mut out =
+        "| figure | base | other | change | 95% interval |\n|---|--:|--:|--:|---|\n".to_owned();
     for figure in figures {
         out += &format!(
             "| {} | {} | {} | {} | {} |\n",

@@ -210,7 +210,10 @@ mod tests {
     fn a_share_of_all_has_no_room_above() {
         let all = Bounded {
             value: 1.0,
-            interval: Interval { low: 0.98, high: 1.0 },
+            interval: Interval {
+                low: 0.98,
+                high: 1.0,
+            },
         };
         let d = difference_interval(all, all, 0.0);
         assert!(d.low < -0.019 && d.high > 0.019, "{d:?}");
@@ -246,7 +249,12 @@ mod tests {
                     let at = quantile(&sorted, q).unwrap();
                     let blocks: Vec<(u64, u64)> = values
                         .chunks(values.len().div_ceil(30))
-                        .map(|b| (b.iter().filter(|v| **v <= at).count() as u64, b.len() as u64))
+                        .map(|b| {
+                            (
+                                b.iter().filter(|v| **v <= at).count() as u64,
+                                b.len() as u64,
+                            )
+                        })
                         .collect();
                     quantile_interval(&sorted, &blocks, q, 0.95)
                         .unwrap()
@@ -287,7 +295,10 @@ mod tests {
         }
         let coverage = f64::from(held) / runs as f64;
         assert!((0.93..=0.98).contains(&coverage), "{coverage}");
-        assert!(paired_width < 0.5 * plain_width, "{paired_width} {plain_width}");
+        assert!(
+            paired_width < 0.5 * plain_width,
+            "{paired_width} {plain_width}"
+        );
     }
 
     proptest! {

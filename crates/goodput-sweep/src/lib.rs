@@ -21,7 +21,7 @@ pub use boots::{
     BootSummary, BootValue, as_one_of, merge_points, merge_result, over_boots, same_load, spread,
 };
 pub use compare::{
-    At, Bound, BootCounts, Case, Compared, ComparedPoint, Comparison, Evidence, Gate, GateVerdict,
+    At, BootCounts, Bound, Case, Compared, ComparedPoint, Comparison, Evidence, Gate, GateVerdict,
     Mismatch, Rule, Sense, Side, Undecided, Unit, Word, compare, differences, is_shown,
     known_figures, mismatches, more_is_better,
 };

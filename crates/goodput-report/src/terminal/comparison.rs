@@ -1,6 +1,8 @@
 //! Two results side by side.
 
-use goodput_sweep::{Case, Compared, ComparedPoint, Comparison, Gate, Word, is_shown, more_is_better};
+use goodput_sweep::{
+    Case, Compared, ComparedPoint, Comparison, Gate, Word, is_shown, more_is_better,
+};
 
 use crate::{
     change,

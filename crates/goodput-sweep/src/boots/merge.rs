@@ -67,11 +67,8 @@ pub fn merge_points(boots: &[BootSummary]) -> Vec<PointRow> {
         };
         row.point = number;
         if row.valid && each.len() < boots.len() {
-            row.warnings.push(format!(
-                "valid on {} of {} boots",
-                each.len(),
-                boots.len()
-            ));
+            row.warnings
+                .push(format!("valid on {} of {} boots", each.len(), boots.len()));
         }
         row
     });
@@ -108,11 +105,7 @@ impl Rows<'_> {
         // Above the shortest wait on some boot: the mean has no value, and lies above what is known.
         WithFailures {
             ms: self.mean_of_all(|r| of(r).ms),
-            over_ms: self
-                .0
-                .iter()
-                .filter_map(|r| of(r).over_ms)
-                .reduce(f64::min),
+            over_ms: self.0.iter().filter_map(|r| of(r).over_ms).reduce(f64::min),
         }
     }
 

@@ -77,9 +77,7 @@ pub(crate) fn answers(base: &Side<'_>, other: &Side<'_>, tokens: bool) -> Vec<Co
         "cap_in_flight" => searched(name, unit, Searched::cap, base, other),
         "peak_goodput_tok_s" => of_row(name, (peak, "goodput_tok_s", 1.0), base, other),
         "sell_goodput_tok_s" => of_row(name, (sell, "goodput_tok_s", 1.0), base, other),
-        "scale_out_at_tok_s" => {
-            of_row(name, (cap, "goodput_tok_s", SCALE_OUT_SHARE), base, other)
-        }
+        "scale_out_at_tok_s" => of_row(name, (cap, "goodput_tok_s", SCALE_OUT_SHARE), base, other),
         "peak_good_characters_per_s" => {
             of_row(name, (peak, "good_characters_per_s", 1.0), base, other)
         }

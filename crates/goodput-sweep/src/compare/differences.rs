@@ -39,9 +39,8 @@ pub fn mismatches(base: &RunResult, other: &RunResult) -> Vec<Mismatch> {
             w.name, w.input, w.output, w.cached_share
         )
     };
-    let both = |what: &str, of: &dyn Fn(&RunResult) -> String| {
-        (what.to_owned(), of(base), of(other))
-    };
+    let both =
+        |what: &str, of: &dyn Fn(&RunResult) -> String| (what.to_owned(), of(base), of(other));
     unlike([
         both("model", &|r| r.holds_for.model.clone()),
         both("slo", &slo),
@@ -66,7 +65,9 @@ pub fn differences(base: &RunResult, other: &RunResult) -> Vec<Mismatch> {
         both("engine", &|r| r.holds_for.server.engine.clone()),
         both("server version", &|r| r.holds_for.server.version.clone()),
         both("gpus", &|r| r.holds_for.gpus.map(|n| n.to_string())),
-        both("emulated", &|r| Some(r.holds_for.server.emulated.to_string())),
+        both("emulated", &|r| {
+            Some(r.holds_for.server.emulated.to_string())
+        }),
         both("arrivals", &|r| Some(r.holds_for.workload.arrivals.clone())),
         both("output policy", &|r| {
             Some(r.holds_for.workload.output_policy.clone())
@@ -98,9 +99,13 @@ fn flags<'a>(
 ) -> impl Iterator<Item = (String, String, String)> + 'a {
     let (a, b) = (&base.holds_for.server.flags, &other.holds_for.server.flags);
     let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-    names
-        .into_iter()
-        .map(|name| (format!("server {name}"), said(a.get(name)), said(b.get(name))))
+    names.into_iter().map(|name| {
+        (
+            format!("server {name}"),
+            said(a.get(name)),
+            said(b.get(name)),
+        )
+    })
 }
 
 /// Settings of the runs. The seed is none: it is meant to differ, or to be the same for pairs.

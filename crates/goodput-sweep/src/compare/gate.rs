@@ -1,9 +1,9 @@
 //! A gate: rules held against a comparison, each with what the evidence says of it.
 
+use goodput_ledger::Between;
 use goodput_stats::{
     Bounded, CONFIDENCE, Interval, change_interval, confidence_stretch, difference_interval,
 };
-use goodput_ledger::Between;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -216,7 +216,11 @@ fn case(rule: &Rule, place: Place<'_>, fail_confidence: f64) -> Case {
         Err(why) => return Case { why, ..bare },
     };
     let held = Held::of(figure, rule.bound, 1.0);
-    let surely = Held::of(figure, rule.bound, confidence_stretch(fail_confidence).unwrap_or(1.0));
+    let surely = Held::of(
+        figure,
+        rule.bound,
+        confidence_stretch(fail_confidence).unwrap_or(1.0),
+    );
     let (word, why) = judge(rule, figure, &held, &surely);
     Case {
         word,
@@ -289,13 +293,19 @@ fn judge(rule: &Rule, figure: &Compared, held: &Held, surely: &Held) -> (Word, S
     let worse_than = bound.max(no_change);
     let Some(value) = held.value.map(|v| turn * v) else {
         return if high < bound {
-            (Word::Fail, "the answer is gone: every load that would do breaks".to_owned())
+            (
+                Word::Fail,
+                "the answer is gone: every load that would do breaks".to_owned(),
+            )
         } else {
             (Word::NotEvaluable, gone(figure))
         };
     };
     if value < bound && high < worse_than {
-        return (Word::Fail, format!("broken{}", of_evidence(figure.evidence)));
+        return (
+            Word::Fail,
+            format!("broken{}", of_evidence(figure.evidence)),
+        );
     }
     if low >= bound {
         return (Word::Pass, format!("kept{}", of_evidence(figure.evidence)));
@@ -318,7 +328,11 @@ fn of_evidence(evidence: Evidence) -> &'static str {
 }
 
 fn gone(figure: &Compared) -> String {
-    let side = if figure.base.is_none() { "base" } else { "other" };
+    let side = if figure.base.is_none() {
+        "base"
+    } else {
+        "other"
+    };
     format!("{side}: there is no {}", figure.figure)
 }
 
@@ -330,7 +344,9 @@ fn without_interval(figure: &Compared) -> (Word, String) {
         (Evidence::Missing, Some(n)) => {
             format!("{n} requests are too few for an interval of this figure")
         }
-        (Evidence::Missing, None) if figure.figure.ends_with("_in_flight") || figure.figure == "sell_req_s" => {
+        (Evidence::Missing, None)
+            if figure.figure.ends_with("_in_flight") || figure.figure == "sell_req_s" =>
+        {
             "no tested load above the answer surely breaks: test further out".to_owned()
         }
         (Evidence::Missing, None) => {

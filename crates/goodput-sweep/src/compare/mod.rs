@@ -10,7 +10,7 @@ mod figure;
 mod gate;
 mod rule;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use goodput_ledger::{Between, Mode, PointRow};
 use goodput_stats::{Bounded, change_interval, difference_interval};
@@ -222,13 +222,15 @@ fn doubts<'a>(side: &'a str, result: &'a RunResult) -> impl Iterator<Item = Stri
 
 /// The loads that both measured.
 fn shared_points(base: &Side<'_>, other: &Side<'_>, tokens: bool) -> Vec<ComparedPoint> {
-    let pairs = one_a_load(base.result.points.iter()).into_iter().filter_map(|a| {
-        let theirs = one_a_load(other.result.points.iter());
-        let b = theirs
-            .into_iter()
-            .find(|b| a.mode == b.mode && same_load(a.load(), b.load()))?;
-        Some((a, b))
-    });
+    let pairs = one_a_load(base.result.points.iter())
+        .into_iter()
+        .filter_map(|a| {
+            let theirs = one_a_load(other.result.points.iter());
+            let b = theirs
+                .into_iter()
+                .find(|b| a.mode == b.mode && same_load(a.load(), b.load()))?;
+            Some((a, b))
+        });
     pairs
         .map(|(a, b)| compared_point((base, a), (other, b), tokens))
         .collect()

@@ -96,9 +96,11 @@ impl Rule {
         let bound = bound(condition, unit)?;
         let at = at.map(load).transpose()?;
         if let (Some(_), true) = (at, ANSWERS.iter().any(|a| a.0 == figure)) {
-            return Err(TextError::new(format!("`{figure}` is an answer of the whole sweep"))
-                .hint("leave `at` out: an answer belongs to no load")
-                .at(0..figure.len()));
+            return Err(
+                TextError::new(format!("`{figure}` is an answer of the whole sweep"))
+                    .hint("leave `at` out: an answer belongs to no load")
+                    .at(0..figure.len()),
+            );
         }
         Ok(Self {
             text: text.trim().to_owned(),
@@ -237,7 +239,8 @@ fn bound(mut rest: Rest<'_>, unit: Unit) -> Result<Bound, Problem> {
     if word == "%" {
         return percent(sign, signed, unit, whole);
     }
-    let factor = factor(word, unit).ok_or_else(|| wrong_unit(number, word, unit, &place, &whole))?;
+    let factor =
+        factor(word, unit).ok_or_else(|| wrong_unit(number, word, unit, &place, &whole))?;
     Ok(if sign.is_empty() {
         Bound::Level(value * factor)
     } else {
@@ -312,7 +315,11 @@ mod tests {
     fn reads(text: &str, sense: Sense, bound: Bound, at: Option<(Mode, f64)>) {
         let rule = Rule::parse(text).unwrap();
         let found = rule.at.map(|at| (at.mode, at.load));
-        assert_eq!((rule.sense, rule.bound, found), (sense, bound, at), "{text}");
+        assert_eq!(
+            (rule.sense, rule.bound, found),
+            (sense, bound, at),
+            "{text}"
+        );
         assert_eq!(rule.text, text.trim());
     }
 
@@ -347,26 +354,65 @@ mod tests {
     fn a_rule_may_name_one_load() {
         use {Bound::*, Mode::*, Sense::*};
         let rule = "goodput_tok_s < -3% at";
-        reads(&format!("{rule} 16"), Below, Change(-0.03), Some((Closed, 16.0)));
-        reads(&format!("{rule} 16 in flight"), Below, Change(-0.03), Some((Closed, 16.0)));
-        reads(&format!("{rule} 4.5 req/s"), Below, Change(-0.03), Some((Open, 4.5)));
+        reads(
+            &format!("{rule} 16"),
+            Below,
+            Change(-0.03),
+            Some((Closed, 16.0)),
+        );
+        reads(
+            &format!("{rule} 16 in flight"),
+            Below,
+            Change(-0.03),
+            Some((Closed, 16.0)),
+        );
+        reads(
+            &format!("{rule} 4.5 req/s"),
+            Below,
+            Change(-0.03),
+            Some((Open, 4.5)),
+        );
     }
 
     #[test]
     fn what_is_wrong_is_marked_and_told() {
-        refused("godput_tok_s < -3%", "godput_tok_s", &["did you mean `goodput_tok_s`?", "sell_req_s"]);
+        refused(
+            "godput_tok_s < -3%",
+            "godput_tok_s",
+            &["did you mean `goodput_tok_s`?", "sell_req_s"],
+        );
         refused("< -3%", "<", &["begins with the name of a figure"]);
         refused("goodput_tok_s -3%", "-", &["held against nothing"]);
         refused("goodput_tok_s <= -3%", "<=", &["`<` or `>`", "write `<`"]);
-        refused("goodput_tok_s < 3%", "3%", &["write `-3%` for less, `+3%` for more"]);
-        refused("goodput_tok_s < 500ms", "ms", &["not a unit of this figure", "tok/s"]);
-        refused("ttft_p99_ms > 500", "500", &["`500` has no unit", "`500ms`"]);
+        refused(
+            "goodput_tok_s < 3%",
+            "3%",
+            &["write `-3%` for less, `+3%` for more"],
+        );
+        refused(
+            "goodput_tok_s < 500ms",
+            "ms",
+            &["not a unit of this figure", "tok/s"],
+        );
+        refused(
+            "ttft_p99_ms > 500",
+            "500",
+            &["`500` has no unit", "`500ms`"],
+        );
         refused("goodput_tok_s < fast", "fast", &["not a bound"]);
         refused("goodput_tok_s < --3%", "--3%", &["not a bound"]);
         refused("goodput_tok_s < -3% at", "at", &["names no load"]);
-        refused("goodput_tok_s < -3% at noon", "noon", &["not a load", "at 5 req/s"]);
+        refused(
+            "goodput_tok_s < -3% at noon",
+            "noon",
+            &["not a load", "at 5 req/s"],
+        );
         refused("goodput_tok_s < -3% at 2.5", "2.5", &["not a load"]);
-        refused("sell_req_s < -3% at 5 req/s", "sell_req_s", &["leave `at` out"]);
+        refused(
+            "sell_req_s < -3% at 5 req/s",
+            "sell_req_s",
+            &["leave `at` out"],
+        );
         refused("goodput_tok_s <", "", &["not a bound"]);
     }
 

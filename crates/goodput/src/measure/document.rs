@@ -102,6 +102,7 @@ fn so_far(run: &Run, why: Option<String>) -> RunResult {
         findings: findings(&run.points, &operating_point),
         operating_point,
         points: run.points.clone(),
+        boots: Vec::new(),
         definitions: definitions(),
         charts: run.charts.clone(),
         settings: paper.settings.clone(),
