@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use goodput_ledger::{Between, MeasuredPoint, Pairs, PointRow};
+use goodput_ledger::{Between, MeasuredPoint, Pairs, PointRow, Sampled};
 use goodput_stats::{Bounded, Interval};
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +11,9 @@ use crate::{
     boots::{BootValue, as_one_of, over_boots},
     document::RunResult,
 };
+
+/// Standard errors in the reach of a 95 % interval.
+const STANDARD_ERRORS: f64 = 1.96;
 
 /// A result with what is known of its requests.
 #[derive(Clone, Debug)]
@@ -87,25 +90,39 @@ impl<'a> Shared<'a> {
         if let Some(known) = self.over_boots(figure) {
             return known;
         }
+        if let Some(known) = self.paired(figure) {
+            return known;
+        }
         let base = within_boot(self.base, figure);
         let other = within_boot(self.other, figure);
-        let correlation = self
-            .pairs
-            .as_ref()
-            .zip(figure.sampled)
-            .map(|(pairs, sampled)| pairs.correlation(sampled));
-        let evidence = match (base.and(other), correlation) {
-            (None, _) => Evidence::Missing,
-            (Some(_), Some(r)) if r > 0.0 => Evidence::Paired,
-            (Some(_), _) => Evidence::Independent,
-        };
         Known {
             base,
             other,
-            correlation: correlation.unwrap_or(0.0),
-            evidence,
+            correlation: 0.0,
+            evidence: match base.and(other) {
+                None => Evidence::Missing,
+                Some(_) => Evidence::Independent,
+            },
             samples: self.samples(figure),
         }
+    }
+
+    /// From the requests of both, where they are the same ones and that is to be seen in the figure.
+    /// Both intervals must come from the same blocks as the correlation, so that what is shared
+    /// cancels.
+    fn paired(&self, figure: &Figure) -> Option<Known> {
+        let sampled = figure.sampled?;
+        let correlation = self.pairs.as_ref()?.correlation(sampled);
+        let (base, base_shared) = from_requests(self.base, figure)?;
+        let (other, other_shared) = from_requests(self.other, figure)?;
+        let correlation = correlation * base_shared * other_shared;
+        (correlation > 0.0).then(|| Known {
+            base: Some(base),
+            other: Some(other),
+            correlation,
+            evidence: Evidence::Paired,
+            samples: self.samples(figure),
+        })
     }
 
     fn samples(&self, figure: &Figure) -> Option<u64> {
@@ -168,13 +185,38 @@ fn within_boot(at: (&Side<'_>, &PointRow), figure: &Figure) -> Option<Bounded> {
             interval: interval(stated),
         });
     }
+    from_requests(at, figure).map(|(bounded, _)| bounded)
+}
+
+/// The figure of one point with the interval that its requests give it, and which share of that
+/// interval's length is theirs.
+///
+/// Rates of requests count by origin, those of the point by the instant at which tokens came: at the
+/// edges of the window the two differ, and how far they do is how far either may be off for that
+/// reason. Nothing of it is shared by two runs.
+fn from_requests(at: (&Side<'_>, &PointRow), figure: &Figure) -> Option<(Bounded, f64)> {
+    let value = (figure.of)(at.1)?;
     let sampled = requests(at)?.bounded(figure.sampled?)?;
-    // Rates of requests count by origin and differ a little from the point's: their relative
-    // distances are taken over. Percentiles are the same ones.
     if sampled.value <= 0.0 {
-        return (sampled.value == value).then_some(sampled);
+        return (sampled.value == value).then_some((sampled, 1.0));
     }
-    Some(sampled.scaled(value / sampled.value))
+    let own = sampled.scaled(value / sampled.value);
+    let edges = match figure.sampled? {
+        Sampled::Rate(_) => STANDARD_ERRORS * (value - sampled.value / figure.gpus(at.1)).abs(),
+        // Of exactly the requests of the point.
+        Sampled::Attainment | Sampled::Quantile(..) => 0.0,
+    };
+    let both = |reach: f64| (reach * reach + edges * edges).sqrt();
+    let interval = Interval {
+        low: value - both(value - own.interval.low),
+        high: value + both(own.interval.high - value),
+    };
+    let share = if interval.half_width() > 0.0 {
+        own.interval.half_width() / interval.half_width()
+    } else {
+        1.0
+    };
+    Some((Bounded { value, interval }, share))
 }
 
 pub(crate) fn interval(between: Between) -> Interval {

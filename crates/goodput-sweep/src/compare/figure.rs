@@ -50,6 +50,18 @@ pub(crate) struct Figure {
     pub(crate) sampled: Option<Sampled>,
 }
 
+impl Figure {
+    /// What a point's figure is divided by beside that of its requests: the GPUs, in figures per GPU.
+    pub(crate) fn gpus(&self, row: &PointRow) -> f64 {
+        if !self.name.ends_with("_per_gpu") {
+            return 1.0;
+        }
+        row.throughput_tok_s_per_gpu
+            .filter(|per_gpu| *per_gpu > 0.0)
+            .map_or(1.0, |per_gpu| row.throughput_tok_s / per_gpu)
+    }
+}
+
 const fn unstated(_: &PointRow) -> Option<Between> {
     None
 }

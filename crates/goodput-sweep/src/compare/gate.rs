@@ -352,7 +352,9 @@ fn without_interval(figure: &Compared) -> (Word, String) {
         (Evidence::Missing, None) => {
             "the figure has no interval: its requests.jsonl is not there".to_owned()
         }
-        _ => "the base cannot be told from zero".to_owned(),
+        _ => {
+            "the base's interval reaches to zero or to twice its value: too few requests".to_owned()
+        }
     };
     (Word::NotDecided, why)
 }
