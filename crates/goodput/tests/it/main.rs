@@ -10,6 +10,7 @@ mod bench;
 mod client;
 mod faces;
 mod failures;
+mod gate;
 mod interrupts;
 mod long_runs;
 mod messages;
