@@ -1,4 +1,4 @@
-//! Changes between two results in words, the same for terminal, Markdown and JUnit.
+//! Changes between two results in words, the same for terminal, Markdown and `JUnit`.
 
 use goodput_ledger::Between;
 use goodput_sweep::{
@@ -86,11 +86,16 @@ pub(crate) fn gate(gate: &Gate) -> String {
     format!("{verdict}: {}", parts.join(", "))
 }
 
-/// What a gate's confidence means, in a sentence.
-pub(crate) fn confidence(gate: &Gate) -> String {
+/// What a gate's confidence means, in a sentence. What it promises of equal servers holds for what
+/// the intervals hold: with one boot on both sides, for these boots.
+pub(crate) fn confidence(gate: &Gate, boots: BootCounts) -> String {
+    let equal = match boots {
+        BootCounts { base: 1, other: 1 } => "two runs of one boot",
+        _ => "two equal servers",
+    };
     format!(
         "intervals are at 95%; a check fails where the figure is beyond its bound and surely got worse, at {:.2}%: \
-         two equal servers fail in at most 1 of 20 runs",
+         {equal} fail the gate in at most 1 of 20 runs",
         gate.fail_confidence * 100.0
     )
 }

@@ -1,10 +1,10 @@
-//! A gate as a JUnit file, as continuous integration servers read it: one test case a rule.
+//! A gate as a `JUnit` file, as continuous integration servers read it: one test case a rule.
 
 use goodput_sweep::{Case, Comparison, Gate, Undecided, Word};
 
 use crate::change;
 
-/// What a rule is in the words of JUnit.
+/// What a rule is in the words of `JUnit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Passed,
@@ -15,7 +15,7 @@ enum Outcome {
     Skipped,
 }
 
-/// The gate of a comparison as JUnit XML. Without rules there is a suite without cases.
+/// The gate of a comparison as `JUnit` XML. Without rules there is a suite without cases.
 ///
 /// A rule fails where it fails at any load. One that is not decided is skipped, or fails where that
 /// was asked for.

@@ -1,4 +1,4 @@
-//! Faces of a result: terminal text, JSON, CSV, Markdown, JUnit and one self-contained HTML page.
+//! Faces of a result: terminal text, JSON, CSV, Markdown, `JUnit` and one self-contained HTML page.
 //!
 //! Takes values, returns strings. Never prints, never opens a file, never asks the terminal. This
 //! is the only place that formats figures for people; a figure that does not exist is a dash here

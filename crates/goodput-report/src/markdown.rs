@@ -1,7 +1,7 @@
 //! A comparison as Markdown, for the description or a comment of a pull request: the verdict first,
 //! then the checks, everything else folded away.
 
-use goodput_sweep::{Compared, Comparison, Gate, Word, is_shown};
+use goodput_sweep::{BootCounts, Compared, Comparison, Gate, Word, is_shown};
 
 use crate::change;
 
@@ -9,7 +9,9 @@ use crate::change;
 #[must_use]
 pub fn comparison(comparison: &Comparison) -> String {
     let mut out = match &comparison.gate {
-        Some(gate) => format!("### goodput: {}\n\n", change::gate(gate)) + &checks(gate),
+        Some(gate) => {
+            format!("### goodput: {}\n\n", change::gate(gate)) + &checks(gate, comparison.boots)
+        }
         None => "### goodput: two results\n\n".to_owned(),
     };
     out += &notes(comparison);
@@ -27,7 +29,7 @@ pub fn comparison(comparison: &Comparison) -> String {
 }
 
 /// One line a check. Broken ones first: a reader of a pull request may read no further.
-fn checks(gate: &Gate) -> String {
+fn checks(gate: &Gate, boots: BootCounts) -> String {
     let mut out =
         "| | check | at | base | other | change |\n|---|---|---|--:|--:|---|\n".to_owned();
     let order = [Word::Fail, Word::NotEvaluable, Word::NotDecided, Word::Pass];
@@ -48,7 +50,7 @@ fn checks(gate: &Gate) -> String {
             );
         }
     }
-    out + &format!("\n<sub>{}</sub>\n", change::confidence(gate))
+    out + &format!("\n<sub>{}</sub>\n", change::confidence(gate, boots))
 }
 
 fn notes(comparison: &Comparison) -> String {

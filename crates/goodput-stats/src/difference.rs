@@ -99,7 +99,7 @@ pub fn change_interval(base: Bounded, other: Bounded, correlation: f64) -> Optio
         ((middle - root) / below, (middle + root) / below)
     };
     let (low, high) = (ends(other_down, base_up).0, ends(other_up, base_down).1);
-    (low.is_finite() && high.is_finite()).then(|| Interval {
+    (low.is_finite() && high.is_finite()).then_some(Interval {
         low: low - 1.0,
         high: high - 1.0,
     })

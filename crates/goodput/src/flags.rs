@@ -285,18 +285,29 @@ pub(crate) struct CompareFlags {
     pub(crate) base: PathBuf,
     /// The other one
     pub(crate) other: PathBuf,
-    /// Fail (exit 1) where this holds, e.g. 'goodput_tok_s < -3%' or 'ttft_p99_ms > 500ms at 16';
-    /// may be repeated
-    #[arg(long, value_name = "RULE")]
+    /// Rules.
+    #[arg(
+        long,
+        value_name = "RULE",
+        help = "Fail (exit 1) where this holds, e.g. 'goodput_tok_s < -3%' or 'ttft_p99_ms > 500ms at 16'; may be repeated"
+    )]
     pub(crate) fail_on: Vec<String>,
-    /// File of rules: fail_on = ["...", "..."], undecided = "fail"
-    #[arg(long, value_name = "FILE")]
+    /// More rules.
+    #[arg(
+        long,
+        value_name = "FILE",
+        help = "File of rules: fail_on = [\"...\", \"...\"], undecided = \"fail\""
+    )]
     pub(crate) rules: Option<PathBuf>,
     /// What a rule comes to that the intervals do not decide [default: pass, with a warning]
     #[arg(long, value_enum)]
     pub(crate) undecided: Option<Undecided>,
-    /// Write the rules' verdicts as JUnit XML
-    #[arg(long, value_name = "FILE")]
+    /// Where to write them.
+    #[arg(
+        long,
+        value_name = "FILE",
+        help = "Write the rules' verdicts as JUnit XML"
+    )]
     pub(crate) junit: Option<PathBuf>,
     /// Compare across models, SLOs or workloads; models are then ranked by characters a second
     #[arg(long)]

@@ -1,7 +1,7 @@
 //! Two results side by side.
 
 use goodput_sweep::{
-    Case, Compared, ComparedPoint, Comparison, Gate, Word, is_shown, more_is_better,
+    BootCounts, Case, Compared, ComparedPoint, Comparison, Gate, Word, is_shown, more_is_better,
 };
 
 use crate::{
@@ -23,7 +23,7 @@ pub fn comparison(comparison: &Comparison, style: Style) -> String {
     let mut out = head(comparison, style);
     if let Some(gate) = &comparison.gate {
         out.push('\n');
-        out += &checks(gate, style);
+        out += &checks(gate, comparison.boots, style);
     }
     out.push('\n');
     out += &heading("ANSWERS", style);
@@ -79,7 +79,7 @@ fn labelled(label: &str, text: &str, style: Style) -> String {
 }
 
 /// The rules, each with its places.
-fn checks(gate: &Gate, style: Style) -> String {
+fn checks(gate: &Gate, boots: BootCounts, style: Style) -> String {
     let mut out = style.paint(Ink::Heading, &format!("GATE  {}", change::gate(gate))) + "\n";
     let mut rule = None;
     for case in &gate.cases {
@@ -89,7 +89,7 @@ fn checks(gate: &Gate, style: Style) -> String {
         }
         out += &check(case, style);
     }
-    for line in wrap(&change::confidence(gate), style.width) {
+    for line in wrap(&change::confidence(gate, boots), style.width) {
         out += &(style.paint(Ink::Faint, &line) + "\n");
     }
     out

@@ -180,7 +180,7 @@ fn boots_without_a_miss_prove_no_more_than_their_requests() {
     let interval = merge_points(&all)[0].attainment_interval.unwrap();
     // The mean of three independent shares that are each known to 0.963 and up.
     assert!(
-        interval.low <= 0.988 && interval.high == 1.0,
+        interval.low <= 0.988 && interval.high > 0.999_999,
         "{interval:?}"
     );
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use goodput_ledger::{Between, MeasuredPoint, Pairs, PointRow, Sampled};
+use goodput_ledger::{Between, MeasuredPoint, Mode, Pairs, PointRow, Sampled};
 use goodput_stats::{Bounded, Interval};
 use serde::{Deserialize, Serialize};
 
@@ -112,6 +112,12 @@ impl<'a> Shared<'a> {
     /// cancels.
     fn paired(&self, figure: &Figure) -> Option<Known> {
         let sampled = figure.sampled?;
+        // Users of a closed loop keep the server busy whatever they ask: its rate by the arrival of
+        // tokens hardly depends on the plan, and is known better than by origin of requests.
+        let busy = matches!(sampled, Sampled::Rate(_)) && self.base.1.mode == Mode::Closed;
+        if busy && (figure.stated)(self.base.1).is_some() {
+            return None;
+        }
         let correlation = self.pairs.as_ref()?.correlation(sampled);
         let (base, base_shared) = from_requests(self.base, figure)?;
         let (other, other_shared) = from_requests(self.other, figure)?;
@@ -198,7 +204,8 @@ fn from_requests(at: (&Side<'_>, &PointRow), figure: &Figure) -> Option<(Bounded
     let value = (figure.of)(at.1)?;
     let sampled = requests(at)?.bounded(figure.sampled?)?;
     if sampled.value <= 0.0 {
-        return (sampled.value == value).then_some((sampled, 1.0));
+        // Nothing of it was seen in either: a share of none, a rate of no tokens.
+        return (value <= 0.0).then_some((sampled, 1.0));
     }
     let own = sampled.scaled(value / sampled.value);
     let edges = match figure.sampled? {

@@ -1,7 +1,7 @@
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::{collections::BTreeMap, sync::OnceLock, time::Duration};
 
 use goodput_ledger::{Between, MeasuredPoint, MeasuredRequest, Mode};
-use goodput_record::RequestRow;
+use goodput_record::{RequestRow, nanos};
 use goodput_stats::{Draws, Stream};
 use proptest::prelude::*;
 
@@ -269,18 +269,18 @@ fn run(plan: u64, noise: u64, slower: f64) -> (RunResult, BTreeMap<u32, Measured
     let mut result = at_16(1.0, 0.1);
     let template = json_row();
     let rows = (0..1200_u64).map(|i| {
-        let planned = Draws::new(plan, Stream(1), i).unit();
+        let planned = Draws::new(plan, Stream(1), i).bits() % 100;
         let own = Draws::new(noise, Stream(2), i).unit();
-        let tokens = 50 + (planned * 100.0).round() as u32;
-        let ttft = slower * (150.0 + 200.0 * planned + 20.0 * own);
+        let tokens = 50 + u32::try_from(planned).unwrap();
+        let ttft = slower * (0.150 + 0.002 * planned as f64 + 0.020 * own);
         let mut row = template.clone();
         row.id = format!("r-{i}");
         row.session = u32::try_from(i).unwrap();
         (row.planned_output_tokens, row.output_tokens) = (tokens, Some(tokens));
         row.origin_ns = i * 100_000_000;
-        row.first_token_ns = Some(row.origin_ns + (ttft * 1e6) as u64);
-        row.last_token_ns = row.first_token_ns.map(|ns| ns + 2_000_000_000);
-        row.end_ns = row.origin_ns + 3_000_000_000;
+        let first = row.origin_ns + nanos(Duration::from_secs_f64(ttft));
+        (row.first_token_ns, row.last_token_ns) = (Some(first), Some(first + 2_000_000_000));
+        row.end_ns = first + 2_000_000_000;
         row
     });
     let slo = result.holds_for.slos[0].name.clone();
