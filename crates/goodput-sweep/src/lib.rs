@@ -18,7 +18,8 @@ mod tests;
 
 pub use answers::{Question, SCALE_OUT_SHARE, answers, run_at};
 pub use boots::{
-    BootSummary, BootValue, as_one_of, merge_points, merge_result, over_boots, same_load, spread,
+    BootSummary, BootValue, as_one_of, merge_points, merge_result, over_boots, same_load,
+    same_point, spread,
 };
 pub use compare::{
     At, BootCounts, Bound, Case, Compared, ComparedPoint, Comparison, Evidence, Gate, GateVerdict,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use goodput_ledger::{Between, ClauseRow, LengthRow, PointRow, SloRow, WithFailures};
+use goodput_ledger::{Between, ClauseRow, ClientRow, LengthRow, PointRow, SloRow, WithFailures};
 use goodput_stats::{CONFIDENCE, Interval, wilson};
 
 use super::{BootSummary, BootValue, one_a_load, over_boots, spread};
@@ -41,7 +41,7 @@ fn holds_for(result: &RunResult) -> String {
         let values = result
             .boots
             .iter()
-            .filter_map(|b| Some(b.at(row.mode, row.load())?.goodput_tok_s));
+            .filter_map(|b| Some(b.at(row)?.goodput_tok_s));
         spread(&values.collect::<Vec<_>>())
     });
     match seen {
@@ -58,7 +58,7 @@ pub fn merge_points(boots: &[BootSummary]) -> Vec<PointRow> {
     let merged = (0..).zip(loads).map(|(number, any)| {
         let each: Vec<(u32, &PointRow)> = boots
             .iter()
-            .filter_map(|b| Some((b.boot, b.at(any.mode, any.load())?)))
+            .filter_map(|b| Some((b.boot, b.at(any)?)))
             .collect();
         let mut row = match each.as_slice() {
             [] => any.clone(),
@@ -154,6 +154,7 @@ fn merge_row(rows: &Rows<'_>) -> PointRow {
         mode: first.mode,
         concurrency: first.concurrency,
         rate_req_s: first.rate_req_s,
+        other_arrivals: first.other_arrivals.clone(),
         window_s: rows.0.iter().map(|r| r.window_s).sum(),
         requests: rows.sum(|r| r.requests),
         completed_req_s: rows.mean(|r| r.completed_req_s),
@@ -211,10 +212,32 @@ fn merge_row(rows: &Rows<'_>) -> PointRow {
         server_timings: rows.sum(|r| r.server_timings),
         server_timings_implausible: rows.sum(|r| r.server_timings_implausible),
         server_timing_ratio: rows.mean_of_all(|r| r.server_timing_ratio),
+        client: merge_client(rows),
         lengths: merge_lengths(rows),
         slos,
         valid: true,
         warnings: rows.warnings(),
+    }
+}
+
+fn merge_client(rows: &Rows<'_>) -> ClientRow {
+    let limits: Vec<bool> = rows
+        .0
+        .iter()
+        .filter_map(|r| r.client.path_is_limit)
+        .collect();
+    ClientRow {
+        thread_cpu_share: rows.mean_of_all(|r| r.client.thread_cpu_share),
+        waited_share: rows.mean_of_all(|r| r.client.waited_share),
+        stolen_share: rows.mean_of_all(|r| r.client.stolen_share),
+        throttled_share: rows.mean_of_all(|r| r.client.throttled_share),
+        unread_mean_ms: rows.mean_of_all(|r| r.client.unread_mean_ms),
+        ttft_p50_moved_ms: rows.mean_of_all(|r| r.client.ttft_p50_moved_ms),
+        ttft_p99_moved_ms: rows.mean_of_all(|r| r.client.ttft_p99_moved_ms),
+        tpot_p50_moved_ms: rows.mean_of_all(|r| r.client.tpot_p50_moved_ms),
+        tpot_p99_moved_ms: rows.mean_of_all(|r| r.client.tpot_p99_moved_ms),
+        path_bytes_per_s: rows.mean_of_all(|r| r.client.path_bytes_per_s),
+        path_is_limit: (!limits.is_empty()).then(|| limits.contains(&true)),
     }
 }
 

@@ -9,7 +9,7 @@ mod merge;
 #[cfg(test)]
 mod tests;
 
-use goodput_ledger::{Mode, PointRow};
+use goodput_ledger::PointRow;
 use goodput_stats::{Bounded, CONFIDENCE, Estimate, Interval, mean_estimate, normal_quantile};
 use serde::{Deserialize, Serialize};
 
@@ -32,13 +32,18 @@ pub struct BootSummary {
 }
 
 impl BootSummary {
-    /// Its valid point at a load, if it has one; the last, where a load was measured again.
+    /// Its valid point at the load of another, if it has one; the last, where a load was measured
+    /// again.
     #[must_use]
-    pub fn at(&self, mode: Mode, load: f64) -> Option<&PointRow> {
-        self.points
-            .iter()
-            .rfind(|p| p.valid && p.mode == mode && same_load(p.load(), load))
+    pub fn at(&self, like: &PointRow) -> Option<&PointRow> {
+        self.points.iter().rfind(|p| p.valid && same_point(p, like))
     }
+}
+
+/// Whether two points are of one load: the same users, or the same rate by the same arrivals.
+#[must_use]
+pub fn same_point(a: &PointRow, b: &PointRow) -> bool {
+    a.mode == b.mode && same_load(a.load(), b.load()) && a.other_arrivals == b.other_arrivals
 }
 
 /// Whether two loads are the same one, to rounding.
@@ -47,14 +52,12 @@ pub fn same_load(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * a.abs().max(1.0)
 }
 
-/// One point for each load and mode, in the order in which loads were first measured. Where a load was
+/// One point for each load, in the order in which loads were first measured. Where a load was
 /// measured more than once, the last valid point speaks: one was measured again for a reason.
 pub(crate) fn one_a_load<'a>(points: impl Iterator<Item = &'a PointRow>) -> Vec<&'a PointRow> {
     let mut chosen: Vec<&PointRow> = Vec::new();
     for point in points {
-        let same = chosen
-            .iter_mut()
-            .find(|c| c.mode == point.mode && same_load(c.load(), point.load()));
+        let same = chosen.iter_mut().find(|c| same_point(c, point));
         match same {
             Some(before) if point.valid || !before.valid => *before = point,
             Some(_) => {}

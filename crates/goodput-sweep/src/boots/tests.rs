@@ -213,7 +213,7 @@ fn a_load_measured_again_counts_once() {
     let mut later: PointRow = again.points[0].clone();
     (later.point, later.goodput_tok_s) = (99, 2.0 * later.goodput_tok_s);
     again.points.push(later.clone());
-    assert_eq!(again.at(later.mode, later.load()), Some(&later));
+    assert_eq!(again.at(&later), Some(&later));
     assert_eq!(
         merge_points(&[again, boot(2, 1.0)]).len(),
         boot(1, 1.0).points.len()

@@ -177,7 +177,7 @@ fn of_boots((side, row): (&Side<'_>, &PointRow), figure: &Figure) -> Vec<BootVal
     side.result
         .boots
         .iter()
-        .filter_map(|boot| of(boot.at(row.mode, row.load())?))
+        .filter_map(|boot| of(boot.at(row)?))
         .collect()
 }
 

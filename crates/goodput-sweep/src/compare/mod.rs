@@ -17,7 +17,7 @@ use goodput_stats::{Bounded, change_interval, difference_interval};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    boots::{one_a_load, same_load},
+    boots::{one_a_load, same_point},
     document::RunResult,
 };
 use evidence::{Known, Shared, between, interval};
@@ -226,9 +226,7 @@ fn shared_points(base: &Side<'_>, other: &Side<'_>, tokens: bool) -> Vec<Compare
         .into_iter()
         .filter_map(|a| {
             let theirs = one_a_load(other.result.points.iter());
-            let b = theirs
-                .into_iter()
-                .find(|b| a.mode == b.mode && same_load(a.load(), b.load()))?;
+            let b = theirs.into_iter().find(|b| same_point(a, b))?;
             Some((a, b))
         });
     pairs
@@ -271,8 +269,11 @@ fn compared_point<'a>(
 }
 
 fn load_words(row: &PointRow) -> String {
-    match row.concurrency {
-        Some(users) => format!("{users} in flight"),
-        None => format!("{} req/s", (row.load() * 1e3).round() / 1e3),
+    match (row.concurrency, &row.other_arrivals) {
+        (Some(users), _) => format!("{users} in flight"),
+        (None, None) => format!("{} req/s", (row.load() * 1e3).round() / 1e3),
+        (None, Some(arrivals)) => {
+            format!("{} req/s, {arrivals}", (row.load() * 1e3).round() / 1e3)
+        }
     }
 }

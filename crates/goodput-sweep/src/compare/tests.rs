@@ -167,6 +167,22 @@ fn a_load_that_one_did_not_measure_is_no_pass() {
 }
 
 #[test]
+fn one_rate_by_other_arrivals_is_another_load() {
+    let mut base = sample();
+    base.points.retain(|p| p.rate_req_s == Some(4.6));
+    let mut other = base.clone();
+    other.points[0].other_arrivals = Some("poisson".to_owned());
+    let rule = ["goodput_tok_s < -3%"];
+    assert_eq!(
+        against(&base, &other, &rule).verdict,
+        GateVerdict::NotEvaluable
+    );
+    base.points.push(other.points[0].clone());
+    let gate = against(&base, &other, &rule);
+    assert_eq!(gate.cases[0].place, "4.6 req/s, poisson");
+}
+
+#[test]
 fn a_rule_looks_at_every_shared_load_and_a_figure_without_interval_is_open() {
     let result = sample();
     let gate = against(&result, &result, &["ttft_p99_ms > +10%"]);
