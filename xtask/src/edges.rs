@@ -39,13 +39,14 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "goodput-sweep",
         &[
+            "goodput-config",
             "goodput-ledger",
             "goodput-record",
             "goodput-slo",
             "goodput-stats",
             "goodput-workload",
         ],
-        "decides from what the books say, in the workload's terms of load",
+        "decides from what the books say, in the workload's terms of load, by rules read from text",
     ),
     (
         "goodput-virtual",

@@ -311,6 +311,15 @@ impl Latency {
         matches!(self, Self::SendLag | Self::Connect)
     }
 
+    /// Whether the value of a request that ended like this enters the percentiles of a point.
+    ///
+    /// A failed request's latencies are those of what it got before it failed: they would flatter
+    /// the percentiles.
+    pub(crate) fn enters_percentiles(self, outcome: Outcome) -> bool {
+        let cut = outcome == Outcome::Cancelled;
+        outcome == Outcome::Ok || self.is_clients_own() || (cut && self.is_first_token())
+    }
+
     /// Whether it is settled by the first token, however the request ended.
     pub(crate) const fn is_first_token(self) -> bool {
         matches!(self, Self::Ttft | Self::TtftAnswer)

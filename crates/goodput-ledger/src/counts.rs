@@ -88,13 +88,11 @@ pub(crate) struct Spans([Distribution; Latency::ALL.len()]);
 
 impl Spans {
     pub(crate) fn post(&mut self, summary: &RequestSummary) {
-        // A failed request's latencies are those of what it got before it failed: they would
-        // flatter the percentiles. It waited at least as long as it lived.
+        // What failed before it had a latency waited at least as long as it lived.
         let ok = summary.outcome() == Outcome::Ok;
         let lived = summary.ended().since(summary.origin()).map_or(0, nanos);
         for (latency, distribution) in Latency::ALL.into_iter().zip(&mut self.0) {
-            let cut = summary.outcome() == Outcome::Cancelled;
-            let told = ok || latency.is_clients_own() || (cut && latency.is_first_token());
+            let told = latency.enters_percentiles(summary.outcome());
             if told && (ok || latency.of(summary).is_some()) {
                 distribution.record_option(latency.of(summary));
             } else {

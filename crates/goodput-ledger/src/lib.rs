@@ -11,6 +11,7 @@ mod books;
 mod checks;
 mod counts;
 mod figures;
+mod measured;
 mod row;
 mod so_far;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod tests;
 pub use books::{Latency, PointBooks};
 pub use checks::{CheckRow, SpeedShift};
 pub use figures::{Charted, PointFacts};
+pub use measured::{Amount, MeasuredPoint, MeasuredRequest, Pairs, Sampled};
 pub use row::{
     Between, ClauseRow, ClientRow, LengthRow, Mode, PointRow, SloRow, WatchRow, WithFailures,
 };

@@ -1,4 +1,4 @@
-//! Faces of a result: terminal text, JSON, CSV and one self-contained HTML page.
+//! Faces of a result: terminal text, JSON, CSV, Markdown, `JUnit` and one self-contained HTML page.
 //!
 //! Takes values, returns strings. Never prints, never opens a file, never asks the terminal. This
 //! is the only place that formats figures for people; a figure that does not exist is a dash here
@@ -11,11 +11,14 @@
 )]
 
 mod bar;
+mod change;
 mod chart;
 
 pub mod csv;
 pub mod html;
 pub mod json;
+pub mod junit;
+pub mod markdown;
 pub mod number;
 #[cfg(test)]
 mod sample;

@@ -7,9 +7,11 @@
 mod error;
 mod folder;
 mod lines;
+mod requests;
 mod rows;
 
 pub use error::{Result, ResultsError};
 pub use folder::{Folder, read_result, write_whole};
 pub use lines::JsonLines;
+pub use requests::each_request;
 pub use rows::{MOST_WAITING, RowForm, RowJob, RowWriter};

@@ -14,6 +14,7 @@
 //! ```
 
 mod buckets;
+mod difference;
 mod distribution;
 mod interval;
 mod level;
@@ -25,6 +26,10 @@ pub mod sampler;
 mod series;
 mod shift;
 
+pub use difference::{
+    Bounded, change_interval, confidence_stretch, difference_interval, min_samples_for_interval,
+    paired_correlation, quantile_interval,
+};
 pub use distribution::{Adjusted, Bar, Distribution, EXACT_SAMPLES};
 pub use interval::{
     CONFIDENCE, Estimate, Interval, attainment_interval, mean_estimate, mean_interval,

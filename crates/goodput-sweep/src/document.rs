@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use goodput_ledger::{Between, PointRow};
 use serde::{Deserialize, Serialize};
 
-use crate::auto::{Found, FoundRate};
+use crate::{
+    auto::{Found, FoundRate},
+    boots::BootSummary,
+};
 
 /// The version of `result.json`. It rises when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -36,8 +39,12 @@ pub struct RunResult {
     pub seed: u64,
     /// What the figures hold for.
     pub holds_for: HoldsFor,
-    /// The load points, in the order in which they ran.
+    /// The load points, in the order in which they ran. With several boots, one row a load: the
+    /// means over boots, with intervals that hold what a restart changes.
     pub points: Vec<PointRow>,
+    /// Each boot of the server with its own points. Empty where there is one boot only.
+    #[serde(default)]
+    pub boots: Vec<BootSummary>,
     /// The answers.
     pub operating_point: OperatingPoint,
     /// What a reader should know.

@@ -8,6 +8,7 @@
 
 mod answers;
 pub mod auto;
+mod boots;
 mod compare;
 mod document;
 mod findings;
@@ -17,7 +18,15 @@ mod tests;
 mod watch;
 
 pub use answers::{Question, SCALE_OUT_SHARE, answers, run_at};
-pub use compare::{Compared, ComparedPoint, Comparison, Mismatch, compare, mismatches};
+pub use boots::{
+    BootSummary, BootValue, as_one_of, merge_points, merge_result, over_boots, same_load,
+    same_point, spread,
+};
+pub use compare::{
+    At, BootCounts, Bound, Case, Compared, ComparedPoint, Comparison, Evidence, Gate, GateVerdict,
+    Mismatch, Rule, Sense, Side, Undecided, Unit, Word, compare, differences, is_shown,
+    known_figures, mismatches, more_is_better,
+};
 pub use document::{
     ByGoodput, ByObjective, ClauseFacts, Finding, HardwareFacts, HoldsFor, OperatingPoint,
     PointChart, RequestBar, RunResult, SCHEMA_VERSION, Search, ServerFacts, SloFacts,

@@ -1,18 +1,27 @@
-//! `goodput compare`: two results side by side.
+//! `goodput compare`: two results side by side, and rules on their difference.
 
-use goodput_report::{csv, json, terminal};
-use goodput_results::read_result;
-use goodput_sweep::{Compared, Comparison, compare as put_side_by_side, mismatches};
+use std::{collections::BTreeMap, fs, path::Path};
+
+use goodput_config::{ConfigError, Spanned, Typed, parse};
+use goodput_ledger::{MeasuredPoint, MeasuredRequest};
+use goodput_report::{csv, json, junit, markdown, terminal};
+use goodput_results::{Folder, each_request, read_result, write_whole};
+use goodput_sweep::{
+    Compared, Comparison, Gate, GateVerdict, Rule, RunResult, Side, Undecided, Word,
+    compare as put_side_by_side, mismatches,
+};
+use serde::Deserialize;
 
 use crate::{
     exit::{Exit, Failure},
-    flags::{CompareFlags, Format},
+    flags::{self, CompareFlags, CompareFormat},
     print,
     talk::Voice,
 };
 
 /// Compares, or says why that would say nothing.
 pub(crate) fn compare(flags: &CompareFlags, voice: Voice) -> Result<Exit, Failure> {
+    let rules = Rules::of(flags, voice)?;
     let (base, other) = (read_result(&flags.base)?, read_result(&flags.other)?);
     let differ = mismatches(&base, &other);
     if !differ.is_empty() && !flags.across {
@@ -28,17 +37,134 @@ pub(crate) fn compare(flags: &CompareFlags, voice: Voice) -> Result<Exit, Failur
             "--across compares them all the same; models are then ranked by characters a second",
         ));
     }
-    let comparison = put_side_by_side(&base, &other);
-    match flags.format {
-        Format::Human => print(&terminal::comparison(&comparison, voice.style_out()))?,
-        Format::Json => print(&json::document(&comparison))?,
-        Format::Csv => print(&csv::table(
-            &["load", "figure", "base", "other", "change"],
-            &figures(&comparison),
-        ))?,
+    let mut comparison = put_side_by_side(&side(&base, &flags.base)?, &side(&other, &flags.other)?);
+    let exit = rules.hold_against(&mut comparison, voice);
+    if let Some(file) = &flags.junit {
+        write_whole(file, |out| {
+            out.write_all(junit::suite(&comparison).as_bytes())
+        })?;
     }
-    Ok(Exit::Yes)
+    show(&comparison, flags.format, voice)?;
+    Ok(exit)
 }
+
+fn show(comparison: &Comparison, format: CompareFormat, voice: Voice) -> Result<(), Failure> {
+    match format {
+        CompareFormat::Human => print(&terminal::comparison(comparison, voice.style_out())),
+        CompareFormat::Json => print(&json::document(comparison)),
+        CompareFormat::Csv => print(&csv::table(COLUMNS, &figures(comparison))),
+        CompareFormat::Markdown => print(&markdown::comparison(comparison)),
+    }
+}
+
+/// A result with its requests, where they lie beside it.
+fn side<'a>(result: &'a RunResult, path: &Path) -> Result<Side<'a>, Failure> {
+    let file = Folder::open(path).file("requests.jsonl");
+    let mut measured: BTreeMap<u32, Vec<MeasuredRequest>> = BTreeMap::new();
+    let slo = result.holds_for.slos.first().map(|s| s.name.clone());
+    // Rows of several boots would mix points that have a number in common: boots speak for them.
+    if let Some(slo) = slo.filter(|_| file.exists() && result.boots.len() < 2) {
+        each_request(&file, |row| {
+            if let Some(request) = MeasuredRequest::of(&row, &slo) {
+                measured.entry(row.point).or_default().push(request);
+            }
+        })?;
+    }
+    Ok(Side {
+        result,
+        measured: measured
+            .into_iter()
+            .map(|(point, requests)| (point, MeasuredPoint::from_iter(requests)))
+            .collect(),
+    })
+}
+
+/// The rules asked for, and what an undecided one comes to.
+struct Rules {
+    rules: Vec<Rule>,
+    undecided: Undecided,
+}
+
+/// A file of rules.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RulesFile {
+    fail_on: Vec<Spanned<Typed<Rule>>>,
+    undecided: Option<Undecided>,
+}
+
+impl Rules {
+    fn of(flags: &CompareFlags, voice: Voice) -> Result<Self, Failure> {
+        let mut rules = Vec::new();
+        for text in &flags.fail_on {
+            let rule = Rule::parse(text).map_err(|problem| {
+                let error = ConfigError::of("--fail-on", problem);
+                Failure::usage(error.render("--fail-on", text, voice.color_err))
+            })?;
+            rules.push(rule);
+        }
+        let mut undecided = None;
+        if let Some(path) = &flags.rules {
+            let file = read_rules(path, voice)?;
+            undecided = file.undecided;
+            rules.extend(file.fail_on.into_iter().map(|rule| rule.into_inner().0));
+        }
+        if rules.is_empty() && (flags.junit.is_some() || flags.undecided.is_some()) {
+            return Err(
+                Failure::usage("there is no rule to hold against the results")
+                    .hint("add --fail-on 'goodput_tok_s < -3%' or --rules FILE"),
+            );
+        }
+        let asked = flags.undecided.map(|undecided| match undecided {
+            flags::Undecided::Pass => Undecided::Pass,
+            flags::Undecided::Fail => Undecided::Fail,
+        });
+        Ok(Self {
+            rules,
+            undecided: asked.or(undecided).unwrap_or_default(),
+        })
+    }
+
+    /// Judges, warns of what is open, and says how the program ends.
+    fn hold_against(&self, comparison: &mut Comparison, voice: Voice) -> Exit {
+        if self.rules.is_empty() {
+            return Exit::Yes;
+        }
+        let gate = Gate::judge(comparison, &self.rules, self.undecided);
+        let open = gate.count(Word::NotDecided);
+        if open > 0 && self.undecided == Undecided::Pass {
+            voice.say(&format!(
+                "warning: {open} of {} checks are not decided and pass; --undecided fail makes them fail",
+                gate.cases.len()
+            ));
+        }
+        let exit = match gate.verdict {
+            GateVerdict::Pass => Exit::Yes,
+            GateVerdict::Fail => Exit::No,
+            GateVerdict::NotEvaluable => Exit::Untrusted,
+        };
+        comparison.gate = Some(gate);
+        exit
+    }
+}
+
+fn read_rules(path: &Path, voice: Voice) -> Result<RulesFile, Failure> {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path)
+        .map_err(|e| Failure::usage(format!("cannot read the rules file {name}: {e}")))?;
+    parse(&name, &text).map_err(|e| Failure::usage(e.render(&name, &text, voice.color_err)))
+}
+
+const COLUMNS: &[&str] = &[
+    "load",
+    "figure",
+    "base",
+    "other",
+    "change",
+    "change_low",
+    "change_high",
+    "evidence",
+];
 
 /// One figure a row; the answers' load is `answers`.
 fn figures(comparison: &Comparison) -> Vec<serde_json::Value> {
@@ -46,6 +172,9 @@ fn figures(comparison: &Comparison) -> Vec<serde_json::Value> {
         serde_json::json!({
             "load": load, "figure": figure.figure, "base": figure.base, "other": figure.other,
             "change": figure.change,
+            "change_low": figure.change_interval.map(|i| i.low),
+            "change_high": figure.change_interval.map(|i| i.high),
+            "evidence": figure.evidence,
         })
     };
     let answers = comparison.answers.iter().map(|f| row("answers", f));

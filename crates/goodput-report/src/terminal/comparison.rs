@@ -1,43 +1,39 @@
 //! Two results side by side.
 
-use goodput_sweep::{Compared, Comparison};
+use goodput_sweep::{
+    BootCounts, Case, Compared, ComparedPoint, Comparison, Gate, Word, is_shown, more_is_better,
+};
 
 use crate::{
-    number::{NONE, number_or_none, percent},
-    style::{Ink, Style},
+    change,
+    style::{Ink, Style, wrap},
 };
 
 /// Columns of a figure's name.
 const NAME: usize = 32;
+/// Columns of a label at the head.
+const LABEL: usize = 8;
 
-/// Two results side by side: what differs, the answers of both, then the loads that both measured.
+/// Two results side by side: what differs, what the rules say, the answers of both, then the loads
+/// that both measured.
 ///
 /// Across models tokens are not shown, because vocabularies differ: characters a second rank them.
 #[must_use]
 pub fn comparison(comparison: &Comparison, style: Style) -> String {
-    let mut out = format!("base   {}\nother  {}\n", comparison.base, comparison.other);
-    for differs in &comparison.mismatches {
-        let mark = style.paint(Ink::Alarm, &format!("! {}", differs.what));
-        out += &format!("{mark}  {} | {}\n", differs.base, differs.other);
+    let mut out = head(comparison, style);
+    if let Some(gate) = &comparison.gate {
+        out.push('\n');
+        out += &checks(gate, comparison.boots, style);
     }
     out.push('\n');
     out += &heading("ANSWERS", style);
-    out += &rows(&comparison.answers, style);
+    out += &rows(&comparison.answers, comparison.tokens_comparable, style);
     if !comparison.tokens_comparable {
         out += &ranking(comparison);
     }
     for point in &comparison.points {
-        let apart = match point.apart {
-            Some(true) => "goodput differs: the 95% intervals are apart",
-            Some(false) => "goodput: the 95% intervals overlap",
-            None => "",
-        };
         out.push('\n');
-        out += &heading(&point.load, style);
-        out += &rows(&point.figures, style);
-        if !apart.is_empty() {
-            out += &format!("  {apart}\n");
-        }
+        out += &load(point, comparison.tokens_comparable, style);
     }
     if comparison.points.is_empty() {
         out += "\nno load was measured in both\n";
@@ -45,48 +41,138 @@ pub fn comparison(comparison: &Comparison, style: Style) -> String {
     out
 }
 
-fn heading(name: &str, style: Style) -> String {
-    style.paint(
-        Ink::Heading,
-        &format!(
-            "{name:<NAME$} {:>10} {:>10} {:>9}",
-            "base", "other", "change"
-        ),
-    ) + "\n"
+fn head(comparison: &Comparison, style: Style) -> String {
+    let mut out = String::new();
+    out += &labelled("base", &comparison.base, style);
+    out += &labelled("other", &comparison.other, style);
+    for differs in &comparison.mismatches {
+        let mark = style.paint(Ink::Alarm, &format!("! {}", differs.what));
+        out += &format!("{mark}  {} | {}\n", differs.base, differs.other);
+    }
+    for differs in &comparison.differs {
+        let text = format!("{}: {} | {}", differs.what, differs.base, differs.other);
+        out += &labelled("differs", &text, style);
+    }
+    if let Some(pairs) = change::pairs(comparison) {
+        out += &labelled("pairs", &pairs, style);
+    }
+    let boots = change::boots(comparison.boots);
+    if comparison.boots.base == 1 && comparison.boots.other == 1 {
+        out += &format!("{}  {boots}\n", style.paint(Ink::Alarm, "! boots"));
+    } else {
+        out += &labelled("boots", &boots, style);
+    }
+    for doubt in &comparison.doubts {
+        out += &format!("{}  {doubt}\n", style.paint(Ink::Alarm, "! doubt"));
+    }
+    out
 }
 
-fn rows(figures: &[Compared], style: Style) -> String {
-    let row = |figure: &Compared| {
-        let change = figure
-            .change
-            .map_or_else(|| NONE.to_owned(), |c| format!("{:+.1}%", c * 100.0));
-        let change = format!("{change:>9}");
-        let change = match figure.change {
-            Some(c) if c.abs() < 0.005 => change,
-            Some(c) if (c > 0.0) == more_is_better(&figure.figure) => {
-                style.paint(Ink::Good, &change)
-            }
-            Some(_) => style.paint(Ink::Late, &change),
-            None => change,
-        };
-        let share = figure.figure.ends_with("attainment");
-        let shown = |v: Option<f64>| match v {
-            Some(_) if share => percent(v) + "%",
-            v => number_or_none(v),
-        };
-        let (base, other) = (shown(figure.base), shown(figure.other));
-        format!(
-            "  {:<name$} {base:>10} {other:>10} {change}\n",
-            figure.figure,
-            name = NAME - 2
-        )
+fn labelled(label: &str, text: &str, style: Style) -> String {
+    let lines = wrap(text, style.width.saturating_sub(LABEL).max(20));
+    let mut out = String::new();
+    for (i, line) in lines.iter().enumerate() {
+        let label = if i == 0 { label } else { "" };
+        out += &format!("{label:<LABEL$}{line}\n");
+    }
+    out
+}
+
+/// The rules, each with its places.
+fn checks(gate: &Gate, boots: BootCounts, style: Style) -> String {
+    let mut out = style.paint(Ink::Heading, &format!("GATE  {}", change::gate(gate))) + "\n";
+    let mut rule = None;
+    for case in &gate.cases {
+        if rule != Some(&case.rule) {
+            out += &format!("{}\n", case.rule);
+            rule = Some(&case.rule);
+        }
+        out += &check(case, style);
+    }
+    for line in wrap(&change::confidence(gate, boots), style.width) {
+        out += &(style.paint(Ink::Faint, &line) + "\n");
+    }
+    out
+}
+
+fn check(case: &Case, style: Style) -> String {
+    let word = format!("{:<13}", change::word(case.word));
+    let word = match case.word {
+        Word::Pass => style.paint(Ink::Good, &word),
+        Word::Fail | Word::NotEvaluable => style.paint(Ink::Alarm, &word),
+        Word::NotDecided => style.paint(Ink::Late, &word),
     };
-    figures.iter().map(row).collect::<Vec<_>>().concat()
+    if case.word == Word::NotEvaluable {
+        return format!("  {word}  {:<14} {}\n", case.place, case.why);
+    }
+    let moved = format!(
+        "{} -> {}",
+        change::figure(&case.figure, case.base),
+        change::figure(&case.figure, case.other)
+    );
+    format!(
+        "  {word}  {:<14} {moved:>18}  {}\n{:18}{}\n",
+        case.place,
+        change::held(case),
+        "",
+        style.paint(Ink::Faint, &case.why)
+    )
 }
 
-/// Latencies are better the smaller they are; every other figure the larger.
-fn more_is_better(figure: &str) -> bool {
-    !figure.ends_with("_ms")
+fn load(point: &ComparedPoint, tokens: bool, style: Style) -> String {
+    let mut out = heading(&point.load, style);
+    for why in &point.unusable {
+        out += &format!("  {}  {why}\n", style.paint(Ink::Alarm, "! not used"));
+    }
+    out += &rows(&point.figures, tokens, style);
+    match point.apart {
+        Some(true) => out += "  goodput differs: the 95% intervals are apart\n",
+        Some(false) => out += "  goodput: the 95% intervals overlap\n",
+        None => {}
+    }
+    out
+}
+
+fn heading(name: &str, style: Style) -> String {
+    let line = format!(
+        "{name:<NAME$} {:>10} {:>10} {:>9}  {}",
+        "base", "other", "change", "95% interval"
+    );
+    style.paint(Ink::Heading, &line) + "\n"
+}
+
+/// The figures that people are shown: characters only where tokens do not compare.
+fn rows(figures: &[Compared], tokens: bool, style: Style) -> String {
+    let point = |f: &&Compared| is_shown(&f.figure) || is_answer(&f.figure);
+    let unit = |f: &&Compared| !tokens || !f.figure.contains("characters");
+    let shown = figures.iter().filter(point).filter(unit);
+    shown.map(|f| row(f, style)).collect::<Vec<_>>().concat()
+}
+
+fn is_answer(figure: &str) -> bool {
+    ["sell_", "cap_", "peak_", "scale_"]
+        .iter()
+        .any(|start| figure.starts_with(start))
+}
+
+fn row(figure: &Compared, style: Style) -> String {
+    let text = format!("{:>9}", change::change(figure.change));
+    let text = match figure.change {
+        Some(c) if c.abs() < 0.005 => text,
+        Some(c) if (c > 0.0) == more_is_better(&figure.figure) => style.paint(Ink::Good, &text),
+        Some(_) => style.paint(Ink::Late, &text),
+        None => text,
+    };
+    let shown = |v| change::figure(&figure.figure, v);
+    let line = format!(
+        "  {:<name$} {:>10} {:>10} {text}  {}",
+        figure.figure,
+        shown(figure.base),
+        shown(figure.other),
+        change::interval_of(figure),
+        name = NAME - 2
+    );
+    line.trim_end().to_owned() + "\n"
 }
 
 /// Which of two models gives users more text, by characters a second: at the rate to sell where

@@ -1,4 +1,5 @@
 use goodput_ledger::{PointRow, WithFailures};
+use goodput_sweep::{RunResult, Side};
 
 use super::*;
 use crate::sample::sample;
@@ -11,6 +12,15 @@ fn a_whole_run() {
         0,
         Style::plain()
     ));
+}
+
+fn compared(base: &RunResult, other: &RunResult) -> goodput_sweep::Comparison {
+    goodput_sweep::compare(&Side::alone(base), &Side::alone(other))
+}
+
+#[test]
+fn a_gate_says_what_each_rule_comes_to() {
+    insta::assert_snapshot!(comparison(&crate::change::tests::gated(), Style::plain()));
 }
 
 #[test]
@@ -27,10 +37,7 @@ fn two_runs_of_one_model() {
     }
     other.points.truncate(3);
     other.operating_point.by_objective = None;
-    insta::assert_snapshot!(comparison(
-        &goodput_sweep::compare(&sample(), &other),
-        Style::plain()
-    ));
+    insta::assert_snapshot!(comparison(&compared(&sample(), &other), Style::plain()));
 }
 
 #[test]
@@ -39,7 +46,7 @@ fn two_models_are_ranked_by_characters_and_never_by_tokens() {
     other.holds_for.model = "Other-8B".to_owned();
     let best = &mut other.operating_point.by_objective.as_mut().unwrap().row;
     best.slos[0].good_characters_per_s *= 1.5;
-    let text = comparison(&goodput_sweep::compare(&sample(), &other), Style::plain());
+    let text = comparison(&compared(&sample(), &other), Style::plain());
     assert!(
         text.contains("other gives more good text, at the rate to sell: +50.0%"),
         "{text}"

@@ -106,6 +106,7 @@ fn so_far(run: &Run, why: Option<String>) -> RunResult {
         holds_for,
         operating_point,
         points: run.points.clone(),
+        boots: Vec::new(),
         definitions: definitions(),
         charts: run.charts.clone(),
         settings: paper.settings.clone(),

@@ -10,6 +10,7 @@ mod bench;
 mod client;
 mod faces;
 mod failures;
+mod gate;
 mod interrupts;
 mod lint;
 mod long_runs;

@@ -1,0 +1,164 @@
+//! A comparison as Markdown, for the description or a comment of a pull request: the verdict first,
+//! then the checks, everything else folded away.
+
+use goodput_sweep::{BootCounts, Compared, Comparison, Gate, Word, is_shown};
+
+use crate::change;
+
+/// A comparison as Markdown.
+#[must_use]
+pub fn comparison(comparison: &Comparison) -> String {
+    let mut out = match &comparison.gate {
+        Some(gate) => {
+            format!("### goodput: {}\n\n", change::gate(gate)) + &checks(gate, comparison.boots)
+        }
+        None => "### goodput: two results\n\n".to_owned(),
+    };
+    out += &notes(comparison);
+    if comparison.gate.is_none() {
+        out += "\n";
+        out += &figures(&comparison.answers);
+        out += &loads(comparison);
+    } else {
+        out += "\n<details><summary>All figures</summary>\n\n**Answers**\n\n";
+        out += &figures(&comparison.answers);
+        out += &loads(comparison);
+        out += "\n</details>\n";
+    }
+    out
+}
+
+/// One line a check. Broken ones first: a reader of a pull request may read no further.
+fn checks(gate: &Gate, boots: BootCounts) -> String {
+    let mut out =
+        "| | check | at | base | other | change |\n|---|---|---|--:|--:|---|\n".to_owned();
+    let order = [Word::Fail, Word::NotEvaluable, Word::NotDecided, Word::Pass];
+    for word in order {
+        for case in gate.cases.iter().filter(|c| c.word == word) {
+            let why = match case.word {
+                Word::Pass => String::new(),
+                _ => format!("<br>{}", cell(&case.why)),
+            };
+            out += &format!(
+                "| **{}** | {} | {} | {} | {} | {}{why} |\n",
+                change::word(word),
+                code(&case.rule),
+                cell(&case.place),
+                cell(&change::figure(&case.figure, case.base)),
+                cell(&change::figure(&case.figure, case.other)),
+                cell(&change::held(case)),
+            );
+        }
+    }
+    out + &format!("\n<sub>{}</sub>\n", change::confidence(gate, boots))
+}
+
+fn notes(comparison: &Comparison) -> String {
+    let mut out = format!(
+        "\n- base: {}\n- other: {}\n",
+        cell(&comparison.base),
+        cell(&comparison.other)
+    );
+    let one_boot = comparison.boots.base == 1 && comparison.boots.other == 1;
+    let boots = change::boots(comparison.boots);
+    out += &if one_boot {
+        format!("- **{boots}**\n")
+    } else {
+        format!("- {boots}\n")
+    };
+    if let Some(pairs) = change::pairs(comparison) {
+        out += &format!("- {pairs}\n");
+    }
+    for doubt in &comparison.doubts {
+        out += &format!("- **not to be trusted**: {}\n", cell(doubt));
+    }
+    for differs in comparison.mismatches.iter().chain(&comparison.differs) {
+        out += &format!(
+            "- differs: {}: {} / {}\n",
+            cell(&differs.what),
+            cell(&differs.base),
+            cell(&differs.other)
+        );
+    }
+    out
+}
+
+fn loads(comparison: &Comparison) -> String {
+    let mut out = String::new();
+    for point in &comparison.points {
+        out += &format!("\n**{}**\n\n", cell(&point.load));
+        for why in &point.unusable {
+            out += &format!("- not used: {}\n", cell(why));
+        }
+        let tokens = comparison.tokens_comparable;
+        let shown: Vec<Compared> = point
+            .figures
+            .iter()
+            .filter(|f| is_shown(&f.figure) && !(tokens && f.figure.contains("characters")))
+            .cloned()
+            .collect();
+        if !shown.is_empty() {
+            out += &figures(&shown);
+        }
+    }
+    out
+}
+
+fn figures(figures: &[Compared]) -> String {
+    let mut out =
+        "| figure | base | other | change | 95% interval |\n|---|--:|--:|--:|---|\n".to_owned();
+    for figure in figures {
+        out += &format!(
+            "| {} | {} | {} | {} | {} |\n",
+            cell(&figure.figure),
+            cell(&change::figure(&figure.figure, figure.base)),
+            cell(&change::figure(&figure.figure, figure.other)),
+            change::change(figure.change),
+            change::interval_of(figure),
+        );
+    }
+    out
+}
+
+/// Text as it may stand in a cell or a list item: names of models and servers are others' words.
+fn cell(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' => out.push(' '),
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '&' => out += "&amp;",
+            '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '#' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Text as code. A rule holds no backtick.
+fn code(text: &str) -> String {
+    format!("`{}`", text.replace('|', "\\|"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::tests::gated;
+
+    #[test]
+    fn the_verdict_is_first_and_details_are_folded() {
+        insta::assert_snapshot!(comparison(&gated()));
+    }
+
+    #[test]
+    fn a_name_cannot_leave_its_cell() {
+        assert_eq!(
+            cell("a|b\n<img src=x> *c* `d`"),
+            "a\\|b &lt;img src=x&gt; \\*c\\* \\`d\\`"
+        );
+    }
+}
