@@ -6,10 +6,12 @@
 
 mod error;
 mod folder;
+mod import;
 mod lines;
 mod rows;
 
 pub use error::{Result, ResultsError};
 pub use folder::{Folder, read_result, write_whole};
+pub use import::{Import, ImportAsk, ToldLoad, Tool, import};
 pub use lines::JsonLines;
 pub use rows::{MOST_WAITING, RowForm, RowJob, RowWriter};

@@ -8,7 +8,7 @@ use std::{
 
 use goodput_ledger::PointBooks;
 use goodput_loadgen::{Ended, Observer};
-use goodput_record::{Arrival, Phase, RequestSummary, Series, SeriesId, Timestamp};
+use goodput_record::{Arrival, Phase, RequestSummary, Series, SeriesId};
 use goodput_results::{RowJob, RowWriter};
 use goodput_slo::Verdict;
 use goodput_sweep::{
@@ -68,24 +68,14 @@ impl PointObserver {
 
     /// The books and the sample of requests.
     pub(crate) fn into_parts(self) -> (PointBooks, Vec<RequestBar>) {
-        let mut bars = self.bars.into_inner();
-        bars.sort_by(|a, b| a.origin_s.total_cmp(&b.origin_s));
-        let start = bars.first().map_or(0.0, |b| b.origin_s);
-        // In whole microseconds: a tenth of a pixel needs no more digits.
-        let shifted = |at: f64| ((at - start) * 1e6).round() / 1e6;
-        for bar in &mut bars {
-            bar.origin_s = shifted(bar.origin_s);
-            bar.sent_s = bar.sent_s.map(shifted);
-            bar.first_token_s = bar.first_token_s.map(shifted);
-            bar.end_s = shifted(bar.end_s);
-        }
+        let bars = RequestBar::since_the_first(self.bars.into_inner());
         (self.books.into_inner(), bars)
     }
 
     fn keep_bar(&self, summary: &RequestSummary, verdict: Option<&Verdict>) {
         let mut bars = self.bars.borrow_mut();
         if bars.len() < BARS {
-            bars.push(bar(summary, verdict));
+            bars.push(RequestBar::of(summary, verdict == Some(&Verdict::Met)));
         }
     }
 }
@@ -144,21 +134,4 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-fn bar(summary: &RequestSummary, verdict: Option<&Verdict>) -> RequestBar {
-    let arrival = summary.arrival();
-    RequestBar {
-        origin_s: summary.origin().seconds(),
-        sent_s: summary.sent().map(Timestamp::seconds),
-        first_token_s: summary.first_token().map(Timestamp::seconds),
-        end_s: summary.ended().seconds(),
-        met: verdict == Some(&Verdict::Met),
-        outcome: summary.outcome().name().to_owned(),
-        input_tokens: summary
-            .end()
-            .input_tokens
-            .unwrap_or(arrival.planned_input_tokens),
-        output_tokens: summary.output_tokens(),
-    }
 }
