@@ -97,8 +97,11 @@ impl Spans {
             let told = ok || latency.is_clients_own() || (cut && latency.is_first_token());
             if told && (ok || latency.of(summary).is_some()) {
                 distribution.record_option(latency.of(summary));
-            } else {
+            } else if lived > 0 {
                 distribution.record_censored(lived);
+            } else {
+                // Nobody knows how long it waited.
+                distribution.record_undefined();
             }
         }
     }

@@ -69,8 +69,11 @@ pub(crate) enum Verb {
     /// Put two results side by side
     #[command(after_help = "Example:\n  goodput compare runs/before runs/after")]
     Compare(CompareFlags),
-    /// Render a result folder again
-    #[command(after_help = "Example:\n  goodput report runs/chat-1130")]
+    /// Render a result folder again, read another tool's result, or merge shards
+    #[command(after_help = "Examples:\n  \
+        goodput report runs/chat-1130\n  \
+        goodput report --import vllm-16qps.json --slo chat --out runs/vllm\n  \
+        goodput report --merge shard-1 shard-2 shard-3 --out runs/whole")]
     Report(ReportFlags),
     /// Inspect or convert a trace
     #[command(subcommand)]
@@ -293,14 +296,61 @@ pub(crate) struct CompareFlags {
 /// Flags of `report`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ReportFlags {
-    /// The result folder
-    pub(crate) folder: PathBuf,
+    /// The result folder; with --import files of another tool, with --merge the shards' folders
+    #[arg(value_name = "DIR|FILE", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
     /// Where to write the page [default: report.html in the folder]
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Merge the folders of all shards of one run, exactly, into --out
+    #[arg(long, conflicts_with = "import", requires = "out")]
+    pub(crate) merge: bool,
+    /// Result folder to write [default of --import: runs/import-NAME-DATE]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
     /// What stdout carries
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) foreign: ForeignFlags,
+}
+
+/// Files of other tools.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Other tools' files")]
+pub(crate) struct ForeignFlags {
+    /// Read result files of another tool and judge their requests by --slo
+    #[arg(long)]
+    pub(crate) import: bool,
+    /// The tool: vllm, aiperf, guidellm, inference-perf, llmperf, dstack or goodput [default: seen
+    /// from the content]
+    #[arg(long, value_name = "TOOL", requires = "import")]
+    pub(crate) from: Option<String>,
+    /// SLO to judge by: a preset, a file, or clauses; several are tiers [default: chat]
+    #[arg(
+        long,
+        value_name = "FILE|PRESET",
+        value_delimiter = ';',
+        requires = "import"
+    )]
+    pub(crate) slo: Vec<String>,
+    /// Which run, where a file holds several
+    #[arg(long, value_name = "NAME", requires = "import")]
+    pub(crate) run: Option<String>,
+    /// The load was this many users, where the file does not tell
+    #[arg(long, value_name = "N", requires = "import", conflicts_with = "rate",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) concurrency: Option<u32>,
+    /// The load was this many arrivals a second, where the file does not tell
+    #[arg(long, value_name = "RATE", requires = "import")]
+    pub(crate) rate: Option<f64>,
+    /// The model, where the file does not tell
+    #[arg(long, requires = "import")]
+    pub(crate) model: Option<String>,
+    /// GPUs behind the endpoint, for figures per GPU
+    #[arg(long, value_name = "N", requires = "import",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) gpus: Option<u32>,
 }
 
 /// Verbs on traces.

@@ -60,7 +60,8 @@ pub(super) fn gather(
         }
     }
     let three = |d: &Distribution| [0.5, 0.9, 0.99].map(|q| d.quantile(q));
-    let findings = findings::of(tool, booked.iter().map(|b| (&b.row, &b.seen)));
+    let seen: Vec<(&PointRow, &Seen)> = booked.iter().map(|b| (&b.row, &b.seen)).collect();
+    let findings = findings::of(tool, &seen);
     let longest = booked.iter().map(|b| b.row.window_s).fold(0.0, f64::max);
     let (mut points, mut charts, mut requests) = (Vec::new(), Vec::new(), Vec::new());
     for point in booked {

@@ -159,11 +159,10 @@ fn seen(content: &str) -> Option<Seen> {
         let has = |name: &str| first_line.split(',').any(|column| column.trim() == name);
         return (has("ttft_s") && has("e2e_s")).then_some(Seen::Requests(Tool::LlmPerf));
     }
-    let first = serde_json::from_str::<Keys>(&without_nan(first_line));
-    let keys = match first {
-        Ok(keys) => keys,
-        Err(_) => serde_json::from_str(&without_nan(start)).ok()?,
-    };
+    // The first of a line each, or of several documents one after the other.
+    let text = without_nan(start);
+    let mut documents = serde_json::Deserializer::from_str(&text).into_iter::<Keys>();
+    let keys = documents.next()?.ok()?;
     of_object(&keys)
 }
 

@@ -23,9 +23,11 @@ const ROLE_GAPS: usize = 4;
 pub(super) struct Seen {
     requests: u64,
     failed: u64,
-    /// Successes without a token, and what the tool wrote as their TTFT.
+    /// Successes without a token.
     empty: u64,
-    /// TTFT in ns as the tool has it: empty answers as 0.
+    /// TTFT in ns of the answers that came.
+    ttft: Distribution,
+    /// The same as the tool has it: with those that did not come, as 0 where it wrote nothing else.
     ttft_as_told: Distribution,
     one_token: u64,
     /// Answers long enough to compare their first gap with the others, and those where it is none.
@@ -54,12 +56,13 @@ pub(super) fn look(told: &Told, laid: &Laid, records: &[RequestRecord]) -> Seen 
         seen.characters += u64::from(end.characters);
         match end.outcome {
             Outcome::Ok => {
+                seen.ttft.record_option(request.first_token);
                 seen.ttft_as_told.record_option(request.first_token);
                 seen.one_token += u64::from(record.summary.output_tokens() == 1);
             }
             Outcome::Empty => {
                 seen.empty += 1;
-                seen.ttft_as_told.record(0);
+                seen.ttft_as_told.record(request.told_ttft.unwrap_or(0));
             }
             _ => seen.failed += 1,
         }
@@ -98,23 +101,19 @@ pub(super) fn warnings(laid: &Laid) -> Vec<String> {
 }
 
 /// The findings on all points of an import.
-pub(super) fn of<'a>(
-    tool: Tool,
-    points: impl Iterator<Item = (&'a PointRow, &'a Seen)> + Clone,
-) -> Vec<Finding> {
+pub(super) fn of(tool: Tool, points: &[(&PointRow, &Seen)]) -> Vec<Finding> {
     if tool == Tool::Goodput {
         return Vec::new();
     }
     let mut all = Seen::default();
-    for (_, seen) in points.clone() {
+    for (_, seen) in points {
         all.add(seen);
     }
-    let open = points.clone().any(|(row, _)| row.mode == Mode::Open);
-    let answered = points.map(|(row, _)| row).find_map(|row| row.ttft_p50_ms);
+    let open = points.iter().any(|(row, _)| row.mode == Mode::Open);
     [
         Some(all.not_told(tool)),
         all.made_up(),
-        all.empty_answers(tool, answered),
+        all.empty_answers(tool),
         all.failures(tool),
         all.role_chunk(tool),
         all.one_token(tool),
@@ -141,6 +140,7 @@ impl Seen {
         self.requests += other.requests;
         self.failed += other.failed;
         self.empty += other.empty;
+        self.ttft.merge(&other.ttft);
         self.ttft_as_told.merge(&other.ttft_as_told);
         self.one_token += other.one_token;
         self.first_gaps.0 += other.first_gaps.0;
@@ -185,20 +185,23 @@ impl Seen {
         })
     }
 
-    fn empty_answers(&self, tool: Tool, answered_ms: Option<f64>) -> Option<Finding> {
+    fn empty_answers(&self, tool: Tool) -> Option<Finding> {
         if self.empty == 0 {
             return None;
         }
-        let told = self.ttft_as_told.quantile(0.5).map_or(0.0, |ns| ns / 1e6);
-        let ours = answered_ms.map_or_else(
-            || "no answer had a token".to_owned(),
-            |ms| format!("over the answers that came it is {ms:.1} ms"),
-        );
+        let (empty, all) = (self.empty, self.requests);
+        let seconds = |d: &Distribution| d.quantile(0.5).map(|ns| ns / 1e9);
+        let figures = matches!(tool, Tool::Vllm | Tool::ItlLines)
+            .then(|| Some((seconds(&self.ttft_as_told)?, seconds(&self.ttft)?)));
+        let figures = figures.flatten().map_or_else(String::new, |(told, ours)| {
+            format!(
+                " and keeps their TTFT, 0 for most: its median TTFT is {told:.3} s, over the answers that came it is {ours:.3} s"
+            )
+        });
         Some(finding(
             "empty-answers-called-success",
             format!(
-                "{} of {} requests returned no token; {tool} counts them as successes with a TTFT of 0: its median TTFT is {told:.1} ms, {ours}",
-                self.empty, self.requests
+                "{empty} of {all} requests returned no token; {tool} counts them as successes{figures}"
             ),
             "they are misses here and in no percentile; look at why the server answered with nothing (chat template, end mark, filter)",
         ))
@@ -208,13 +211,18 @@ impl Seen {
         if self.failed == 0 {
             return None;
         }
+        let what = if tool == Tool::InferencePerf {
+            "percentiles and its attainment are"
+        } else {
+            "percentiles are"
+        };
         Some(finding(
             "failures-were-left-out",
             format!(
-                "{} of {} requests failed; {tool} leaves them out of its goodput and attainment",
+                "{} of {} requests failed; {tool}'s {what} over the successful ones only",
                 self.failed, self.requests
             ),
-            "here they are misses: compare these figures with the tool's own only after adding its failures",
+            "here they are misses, and a percentile that they would move is shown with them",
         ))
     }
 

@@ -14,16 +14,13 @@ pub(super) fn read(file: &Path, content: &str) -> Read {
     for line in content.lines().filter(|line| !line.trim().is_empty()) {
         let row: RequestRow =
             serde_json::from_str(line).map_err(|e| Trouble::form(Tool::Goodput, &e))?;
-        if row.phase != Phase::Warmup || row.point != u32::MAX {
+        if row.phase != Phase::Warmup {
             points.entry(row.point).or_default().push(request(row));
         }
     }
     let beside = file.parent().map(|folder| folder.join("result.json"));
     let result = beside.and_then(|path| read_result(&path).ok());
-    let row = |number: u32| {
-        let rows = result.as_ref()?.points.iter();
-        rows.into_iter().find(|p| p.point == number)
-    };
+    let row = |number: u32| result.as_ref()?.points.iter().find(|p| p.point == number);
     let told = |(number, requests): (u32, Vec<Foreign>)| Told {
         tool: Tool::Goodput,
         model: result.as_ref().map(|r| r.holds_for.model.clone()),
@@ -42,7 +39,6 @@ fn request(row: RequestRow) -> Foreign {
         lived: row
             .end_ns
             .saturating_sub(row.sent_ns.unwrap_or(row.origin_ns)),
-        warm_up: row.phase == Phase::Warmup,
         row: Some(Box::new(row)),
         ..Foreign::of(Outcome::Ok)
     }

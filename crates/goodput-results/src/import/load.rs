@@ -74,8 +74,9 @@ pub(super) fn lay(told: &Told, asked: Option<ToldLoad>) -> Result<Laid, Trouble>
         ToldLoad::Rate(_) => r.due.or(r.sent),
         ToldLoad::Users(_) => r.sent.or(r.due),
     };
-    let zero = told.requests.iter().filter_map(due).min().unwrap_or(0);
-    let mut last = zero;
+    let first = told.requests.iter().filter_map(due).min().unwrap_or(0);
+    let zero = told.window.map_or(first, |window| first.min(window.0));
+    let mut last = first;
     let mut places = Vec::with_capacity(told.requests.len());
     for request in &told.requests {
         // One that never began stands beside the one before it.

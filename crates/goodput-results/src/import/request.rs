@@ -21,6 +21,8 @@ pub(super) struct Foreign {
     pub(super) first_byte: Option<u64>,
     /// To the first token of any channel. `None`: no token came, or nobody looked.
     pub(super) first_token: Option<u64>,
+    /// What the tool has as the time to first token of an answer that had none.
+    pub(super) told_ttft: Option<u64>,
     /// To the first token that is not reasoning.
     pub(super) first_answer: Option<u64>,
     /// To the last token.
@@ -50,6 +52,7 @@ impl Foreign {
             sent: None,
             first_byte: None,
             first_token: None,
+            told_ttft: None,
             first_answer: None,
             last_token: None,
             gaps: None,
@@ -71,7 +74,11 @@ impl Foreign {
         let mut request = Self::of(outcome);
         request.end.output_tokens = tokens;
         request.end.streamed = first_token.is_some() || none;
-        request.first_token = first_token.filter(|_| !none);
+        if none {
+            request.told_ttft = first_token;
+        } else {
+            request.first_token = first_token;
+        }
         request
     }
 

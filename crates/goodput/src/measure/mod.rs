@@ -16,7 +16,7 @@ mod sweep;
 mod tokenizer;
 mod workload;
 
-pub(crate) use document::{show, verdict};
+pub(crate) use document::{definitions, show, slo_facts, started, verdict, write_files};
 use goodput_config::TextError;
 pub(crate) use observer::lock;
 pub(crate) use signals::Signals;
