@@ -47,6 +47,7 @@ impl RequestSummary {
             .fold(at.ended.max(origin), Timestamp::max);
         Self {
             arrival,
+            due: origin,
             sent,
             connect: None::<Duration>,
             dispatched: None,
@@ -92,16 +93,16 @@ mod tests {
         }
     }
 
-    fn ms(at: u64) -> Option<Timestamp> {
-        Some(Timestamp::from_millis(at))
+    fn ms(at: u64) -> Timestamp {
+        Timestamp::from_millis(at)
     }
 
     #[test]
     fn what_was_told_gives_latencies_and_what_was_not_gives_none() {
         let told = ToldInstants {
-            sent: ms(101),
-            first_token: ms(150),
-            last_token: ms(250),
+            sent: Some(ms(101)),
+            first_token: Some(ms(150)),
+            last_token: Some(ms(250)),
             ended: Timestamp::from_millis(251),
             ..ToldInstants::default()
         };
@@ -118,8 +119,8 @@ mod tests {
     #[test]
     fn without_a_first_token_there_is_no_latency_of_tokens() {
         let told = ToldInstants {
-            last_token: ms(250),
-            first_answer: ms(200),
+            last_token: Some(ms(250)),
+            first_answer: Some(ms(200)),
             ended: Timestamp::from_millis(251),
             ..ToldInstants::default()
         };
@@ -135,11 +136,11 @@ mod tests {
     #[test]
     fn a_clock_that_ran_backwards_makes_no_negative_latency() {
         let told = ToldInstants {
-            sent: ms(90),
-            first_byte: ms(80),
-            first_token: ms(95),
-            first_answer: ms(20),
-            last_token: ms(60),
+            sent: Some(ms(90)),
+            first_byte: Some(ms(80)),
+            first_token: Some(ms(95)),
+            first_answer: Some(ms(20)),
+            last_token: Some(ms(60)),
             ended: Timestamp::from_millis(10),
         };
         let summary = RequestSummary::told(arrival(), &told, 2, end(2));

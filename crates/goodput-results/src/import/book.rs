@@ -171,9 +171,11 @@ fn record(
 
 /// A row of our own as a record whose origin lies at `origin_ns`.
 fn on_axis(row: &RequestRow, origin_ns: u64) -> RequestRecord {
-    let moved = |at: u64| at.saturating_sub(row.origin_ns).saturating_add(origin_ns);
+    let from = row.origin_ns;
+    let moved = move |at: u64| at.saturating_add(origin_ns).saturating_sub(from);
     let mut row = row.clone();
     for at in [
+        &mut row.due_ns,
         &mut row.sent_ns,
         &mut row.dispatched_ns,
         &mut row.first_byte_ns,
@@ -236,6 +238,16 @@ fn row(
 fn not_told(row: &mut PointRow, told: &Told, laid: &Laid) {
     if told.tool == Tool::Goodput {
         return;
+    }
+    let scheduled = matches!(laid.load, ToldLoad::Rate(_));
+    if !scheduled
+        || told
+            .requests
+            .iter()
+            .all(|r| r.due.is_none() || r.sent.is_none())
+    {
+        row.send_lag_p50_ms = None;
+        row.send_lag_p99_ms = None;
     }
     row.reused_connections_share = None;
     row.lengths.planned_input = [None; 3];

@@ -207,6 +207,7 @@ fn aiperf_runs_from_the_credit_in_an_open_loop() {
     assert_eq!(import.requests[2].http_status, Some(429));
     assert_eq!(import.requests[2].input_tokens, Some(10));
     assert_eq!(import.requests[3].outcome, Outcome::TimedOut);
+    assert_eq!(import.points[0].send_lag_p50_ms, Some(50.0));
     assert_eq!(import.points[0].requests, 3, "warm-up is not measured");
     assert!(
         evidence(&import, "wait-in-the-client")
@@ -216,6 +217,7 @@ fn aiperf_runs_from_the_credit_in_an_open_loop() {
     // Users that wait for their answers have no schedule to be late on.
     let closed = imported("aiperf", &file, &users(1)).unwrap();
     assert_eq!(closed.requests[1].ttft_ms, Some(100.0));
+    assert_eq!(closed.points[0].send_lag_p50_ms, None, "not told, not 0");
 }
 
 fn guidellm(first_token: f64) -> String {
@@ -438,7 +440,7 @@ fn a_load_that_no_file_tells_is_seen_from_its_times() {
 
 #[test]
 fn our_own_requests_judged_anew_keep_their_loads_and_phases() {
-    let rows = r#"{"id":"r-0","point":0,"phase":"settling","vantage":"client","tenant":"","class":"","pool":"","model":"m","replica":"","session":0,"step":0,"steps":1,"origin_ns":1000000000,"sent_ns":1001000000,"connect_ms":null,"dispatched_ns":null,"attempts":1,"first_byte_ns":null,"first_token_ns":1100000000,"first_answer_ns":null,"last_token_ns":1200000000,"end_ns":1200000000,"ttft_ms":100.0,"ttft_answer_ms":null,"tpot_ms":10.0,"tpot_median_ms":10.0,"itl_p99_ms":12.0,"stall_ms":12.0,"e2e_ms":200.0,"outcome":"ok","timeout_phase":null,"http_status":200,"finish_reason":null,"input_tokens":5,"planned_input_tokens":6,"cached_tokens":null,"planned_cached_tokens":0,"output_tokens":11,"output_tokens_source":"usage","planned_output_tokens":11,"reasoning_tokens":null,"events":11,"characters":9,"words":2,"choices":1,"streamed":true,"one_burst":false,"verdicts":{}}"#;
+    let rows = r#"{"id":"r-0","point":0,"phase":"settling","vantage":"client","tenant":"","class":"","pool":"","model":"m","replica":"","session":0,"step":0,"steps":1,"origin_ns":1000000000,"due_ns":999000000,"sent_ns":1001000000,"connect_ms":null,"dispatched_ns":null,"attempts":1,"first_byte_ns":null,"first_token_ns":1100000000,"first_answer_ns":null,"last_token_ns":1200000000,"end_ns":1200000000,"ttft_ms":100.0,"ttft_answer_ms":null,"tpot_ms":10.0,"tpot_median_ms":10.0,"itl_p99_ms":12.0,"stall_ms":12.0,"e2e_ms":200.0,"outcome":"ok","timeout_phase":null,"http_status":200,"finish_reason":null,"input_tokens":5,"planned_input_tokens":6,"cached_tokens":null,"planned_cached_tokens":0,"output_tokens":11,"output_tokens_source":"usage","planned_output_tokens":11,"reasoning_tokens":null,"events":11,"characters":9,"words":2,"choices":1,"streamed":true,"one_burst":false,"verdicts":{}}"#;
     let measured = rows.replace("settling", "measured").replace("r-0", "r-1");
     let other = measured.replace("\"point\":0", "\"point\":1");
     let text = [rows, &measured, &other].join("\n");
