@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use goodput_record::{FinishReason, Outcome, RequestSummary, TokenCount, nanos};
 use goodput_stats::Distribution;
+use serde::{Deserialize, Serialize};
 
 use crate::books::{Latency, ended_early};
 
 /// Whole-number counts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Counted {
     pub(crate) arrived: u64,
     pub(crate) ended: u64,
@@ -83,7 +84,7 @@ impl Counted {
 
 /// One distribution a latency, over requests for which it exists; the rest is counted as
 /// undefined.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Spans([Distribution; Latency::ALL.len()]);
 
 impl Spans {
@@ -118,7 +119,7 @@ impl Spans {
 }
 
 /// What was asked and what was served, in tokens, over the measured requests that ended well.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Lengths {
     pub(crate) planned_input: Distribution,
     pub(crate) input: Distribution,

@@ -11,6 +11,7 @@ mod books;
 mod counts;
 mod figures;
 mod row;
+mod saved;
 mod so_far;
 #[cfg(test)]
 mod tests;
@@ -18,4 +19,5 @@ mod tests;
 pub use books::{Latency, PointBooks};
 pub use figures::{Charted, PointFacts};
 pub use row::{Between, ClauseRow, ClientRow, LengthRow, Mode, PointRow, SloRow, WithFailures};
+pub use saved::{BooksError, SavedBooks};
 pub use so_far::{Group, PointSoFar};
