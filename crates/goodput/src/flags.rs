@@ -137,6 +137,14 @@ pub(crate) struct RunFlags {
     /// Seed of schedule, lengths and prompts [default: fresh, and printed]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+    /// Carry this share of the load, e.g. 3/8: eight processes with the same flags and one each are
+    /// one run, which report --merge puts together
+    #[arg(long, value_name = "I/N", requires = "start_at")]
+    pub(crate) shard: Option<String>,
+    /// When the first point of a shard begins, the same for all: 2026-11-30T14:00:00Z or seconds
+    /// since 1970
+    #[arg(long, value_name = "INSTANT", requires = "shard")]
+    pub(crate) start_at: Option<String>,
     /// GPUs behind the endpoint, for figures per GPU
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) gpus: Option<u32>,

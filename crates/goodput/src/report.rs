@@ -1,6 +1,7 @@
 //! `goodput report`: a result folder rendered again, another tool's result read in, shards merged.
 
 mod import;
+mod merge;
 
 use goodput_results::{Folder, read_result, write_whole};
 
@@ -11,10 +12,16 @@ use crate::{
     talk::Voice,
 };
 
+/// The output length at which end-to-end times are stated, unless a run said otherwise.
+const E2E_AT: u32 = 250;
+
 /// Does what the flags ask.
 pub(crate) fn report(flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure> {
     if flags.foreign.import {
         return import::import(flags, voice);
+    }
+    if flags.merge {
+        return merge::merge(flags, voice);
     }
     let [path] = flags.paths.as_slice() else {
         return Err(

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow};
+use goodput_ledger::{ClientRow, Mode, PointBooks, PointFacts, PointRow};
 use goodput_record::{
     Outcome, Phase, RequestRecord, RequestRow, RowContext, Series, SeriesId, Timestamp, VerdictWord,
 };
@@ -224,6 +224,7 @@ fn row(
         sent_share: None,
         loop_lag_p99_ns: None,
         client_cpu_share: None,
+        client: ClientRow::default(),
         server_cached_share: None,
         server_timings: (0, 0, None),
         invalid,

@@ -31,6 +31,7 @@ use crate::error::{Result, ResultsError};
 pub use detect::Tool;
 pub use load::ToldLoad;
 use request::Foreign;
+pub(crate) use text::digest;
 
 /// What the caller knows and a file may not tell.
 #[derive(Clone, Debug, Default)]

@@ -61,7 +61,7 @@ pub(super) fn without_nan(text: &str) -> Cow<'_, str> {
 }
 
 /// Folds bytes into a number, for telling two inputs apart (FNV-1a, 64 bit).
-pub(super) fn digest(seed: u64, bytes: &[u8]) -> u64 {
+pub(crate) fn digest(seed: u64, bytes: &[u8]) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     bytes.iter().fold(seed ^ OFFSET, |hash, &byte| {

@@ -180,8 +180,12 @@ proptest! {
     ) {
         for limit in [EXACT_SAMPLES, 16] {
             let mut one = Distribution::with_limit(limit);
-            values.iter().for_each(|value| one.record_option(*value));
-            watched.iter().for_each(|&least| one.record_censored(least));
+            for value in &values {
+                one.record_option(*value);
+            }
+            for least in &watched {
+                one.record_censored(*least);
+            }
             let mut again = Distribution::try_from(SavedDistribution::from(one.clone())).unwrap();
             again.limit = limit;
             prop_assert_eq!(&again, &one);

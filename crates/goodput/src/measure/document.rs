@@ -95,7 +95,7 @@ fn so_far(run: &Run, why: Option<String>) -> RunResult {
         run: paper.run.clone(),
         started: started(paper.epoch_unix_ns),
         epoch_unix_ns: paper.epoch_unix_ns,
-        duration_s: run.client.clock().now().seconds(),
+        duration_s: run.duration().as_secs_f64(),
         complete: why.is_none(),
         incomplete_because: why,
         seed: paper.seed,

@@ -11,6 +11,7 @@ mod scrape;
 mod search;
 mod server;
 mod setup;
+mod share;
 mod signals;
 mod sweep;
 mod tokenizer;
@@ -30,6 +31,7 @@ use crate::{
 /// `goodput sweep`.
 pub(crate) fn sweep(flags: &SweepFlags, voice: Voice) -> Result<Exit, Failure> {
     let loads = sweep::Loads::new(flags)?;
+    share::check_sweep(flags, &loads)?;
     let task = setup::Task {
         kind: "sweep",
         most_users: loads.warm_up_users(),
@@ -47,6 +49,7 @@ pub(crate) fn sweep(flags: &SweepFlags, voice: Voice) -> Result<Exit, Failure> {
 /// `goodput bench`.
 pub(crate) fn bench(flags: &BenchFlags, voice: Voice) -> Result<Exit, Failure> {
     let load = bench::load(flags)?;
+    share::check_bench(flags, load)?;
     let task = setup::Task {
         kind: "bench",
         most_users: bench::users(load),

@@ -8,7 +8,7 @@ use std::{
 
 use goodput_ledger::PointBooks;
 use goodput_loadgen::{Ended, Observer};
-use goodput_record::{Arrival, Phase, RequestSummary, Series, SeriesId};
+use goodput_record::{Arrival, Phase, RequestSummary, Series, SeriesId, Timestamp};
 use goodput_results::{RowJob, RowWriter};
 use goodput_slo::Verdict;
 use goodput_sweep::{

@@ -12,6 +12,7 @@ use goodput_sweep::{
     HoldsFor, Question, RunResult, SCHEMA_VERSION, ServerFacts, WorkloadFacts, answers, findings,
 };
 
+use super::E2E_AT;
 use crate::{
     exit::{Exit, Failure},
     flags::{ForeignFlags, ReportFlags},
@@ -19,9 +20,6 @@ use crate::{
     slo,
     talk::Voice,
 };
-
-/// The output length at which end-to-end times are stated.
-const E2E_AT: u32 = 250;
 
 /// Reads the files, judges their requests and writes a result folder.
 pub(super) fn import(flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure> {
