@@ -84,8 +84,14 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "goodput-results",
-        &["goodput-record", "goodput-sweep"],
-        "a folder on disk: knows documents and records, not who measured them",
+        &[
+            "goodput-ledger",
+            "goodput-record",
+            "goodput-slo",
+            "goodput-stats",
+            "goodput-sweep",
+        ],
+        "results on disk, ours and other tools': reads and judges records, measures none",
     ),
     (
         "goodput-emulator",

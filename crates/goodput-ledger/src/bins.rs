@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use goodput_record::{Gaps, RequestSummary, Timestamp, nanos};
+use serde::{Deserialize, Serialize};
 
 /// What one bin counts. Whole numbers only, so merging in any order gives the same books.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,10 +18,45 @@ impl<const N: usize> Bin<N> {
 }
 
 /// A series of bins of equal width over the run's time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "SavedBins", try_from = "SavedBins")]
 pub(crate) struct Bins<const N: usize> {
     width_ns: u64,
     bins: BTreeMap<u64, Bin<N>>,
+}
+
+/// Bins as a file holds them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct SavedBins {
+    width_ns: u64,
+    /// The number of each bin that is not empty, and its columns.
+    bins: Vec<(u64, Vec<u64>)>,
+}
+
+impl<const N: usize> From<Bins<N>> for SavedBins {
+    fn from(of: Bins<N>) -> Self {
+        let bins = of.bins.into_iter();
+        Self {
+            width_ns: of.width_ns,
+            bins: bins.map(|(index, bin)| (index, bin.0.to_vec())).collect(),
+        }
+    }
+}
+
+impl<const N: usize> TryFrom<SavedBins> for Bins<N> {
+    type Error = &'static str;
+
+    fn try_from(saved: SavedBins) -> Result<Self, Self::Error> {
+        let mut bins = BTreeMap::new();
+        for (index, columns) in saved.bins {
+            let columns = columns.try_into();
+            bins.insert(index, Bin(columns.map_err(|_| "bins of other columns")?));
+        }
+        Ok(Self {
+            width_ns: saved.width_ns,
+            bins,
+        })
+    }
 }
 
 impl<const N: usize> Bins<N> {

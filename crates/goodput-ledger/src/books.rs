@@ -189,6 +189,8 @@ impl PointBooks {
         for (mine, theirs) in self.slos.iter_mut().zip(&other.slos) {
             mine.merge(theirs);
         }
+        // A session belongs to one shard.
+        self.sessions.extend(&other.sessions);
     }
 
     /// Somebody has looked at the figures, could have closed the point, and let it go on. Every

@@ -81,7 +81,7 @@ impl SpeedShift {
 }
 
 /// The counters behind a [`CheckRow`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Checks {
     /// The first requests of the first sessions: whether measured, and TTFT in ns.
     early: BTreeMap<u32, (bool, Option<u64>)>,

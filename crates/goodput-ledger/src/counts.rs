@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use goodput_record::{FinishReason, Outcome, RequestSummary, TokenCount, nanos};
 use goodput_stats::Distribution;
+use serde::{Deserialize, Serialize};
 
 use crate::books::{Latency, ended_early};
 
 /// Whole-number counts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Counted {
     pub(crate) arrived: u64,
     pub(crate) ended: u64,
@@ -83,7 +84,7 @@ impl Counted {
 
 /// One distribution a latency, over requests for which it exists; the rest is counted as
 /// undefined.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Spans([Distribution; Latency::ALL.len()]);
 
 impl Spans {
@@ -95,8 +96,11 @@ impl Spans {
             let told = latency.enters_percentiles(summary.outcome());
             if told && (ok || latency.of(summary).is_some()) {
                 distribution.record_option(latency.of(summary));
-            } else {
+            } else if lived > 0 {
                 distribution.record_censored(lived);
+            } else {
+                // Nobody knows how long it waited.
+                distribution.record_undefined();
             }
         }
     }
@@ -113,7 +117,7 @@ impl Spans {
 }
 
 /// What was asked and what was served, in tokens, over the measured requests that ended well.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Lengths {
     pub(crate) planned_input: Distribution,
     pub(crate) input: Distribution,

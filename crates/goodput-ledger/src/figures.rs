@@ -6,6 +6,7 @@ use goodput_record::{FinishReason, Outcome, Timestamp};
 use goodput_stats::{
     Adjusted, Distribution, Interval, attainment_interval, looks_confidence, series_mean,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::{
     bins::Bins,
@@ -19,7 +20,7 @@ use crate::{
 const GROUPS: u64 = 30;
 
 /// What the source of a point's load says of itself.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointFacts {
     /// The point's number within the run.
     pub point: u32,

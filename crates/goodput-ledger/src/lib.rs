@@ -13,6 +13,7 @@ mod counts;
 mod figures;
 mod measured;
 mod row;
+mod saved;
 mod so_far;
 #[cfg(test)]
 mod tests;
@@ -24,4 +25,5 @@ pub use measured::{Amount, MeasuredPoint, MeasuredRequest, Pairs, Sampled};
 pub use row::{
     Between, ClauseRow, ClientRow, LengthRow, Mode, PointRow, SloRow, WatchRow, WithFailures,
 };
+pub use saved::{BooksError, SavedBooks};
 pub use so_far::{Group, PointSoFar};

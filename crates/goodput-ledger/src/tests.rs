@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const BIN: Duration = Duration::from_millis(100);
+pub(crate) const BIN: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
 struct Log(std::cell::RefCell<Vec<RequestRecord>>);
@@ -23,7 +23,7 @@ impl Sink for Log {
 
 /// A request as the tests write it down; times in ms.
 #[derive(Clone, Debug)]
-struct Case {
+pub(crate) struct Case {
     origin: u64,
     ttft: Option<u64>,
     gaps: Vec<u64>,
@@ -33,7 +33,7 @@ struct Case {
 }
 
 impl Case {
-    fn ok(origin: u64, ttft: u64, gaps: &[u64]) -> Self {
+    pub(crate) fn ok(origin: u64, ttft: u64, gaps: &[u64]) -> Self {
         Self {
             origin,
             ttft: Some(ttft),
@@ -44,7 +44,7 @@ impl Case {
         }
     }
 
-    fn failed(origin: u64, outcome: Outcome, after: u64) -> Self {
+    pub(crate) fn failed(origin: u64, outcome: Outcome, after: u64) -> Self {
         Self {
             origin,
             ttft: None,
@@ -59,7 +59,7 @@ impl Case {
         self.step_of(0, 0, 1)
     }
 
-    fn step_of(&self, session: u32, step: u16, steps: u16) -> RequestRecord {
+    pub(crate) fn step_of(&self, session: u32, step: u16, steps: u16) -> RequestRecord {
         let log = Rc::new(Log::default());
         let arrival = Arrival {
             id: 0,
@@ -93,7 +93,7 @@ impl Case {
     }
 }
 
-fn slo(text: &str) -> Slo {
+pub(crate) fn slo(text: &str) -> Slo {
     Slo::from_argument(text).unwrap()
 }
 
@@ -106,11 +106,11 @@ fn books(slo: &Slo, cases: &[Case]) -> PointBooks {
     books
 }
 
-fn seconds(from: u64, to: u64) -> Range<Timestamp> {
+pub(crate) fn seconds(from: u64, to: u64) -> Range<Timestamp> {
     Timestamp::from_millis(from * 1000)..Timestamp::from_millis(to * 1000)
 }
 
-fn facts(window: Range<Timestamp>) -> PointFacts {
+pub(crate) fn facts(window: Range<Timestamp>) -> PointFacts {
     PointFacts {
         point: 0,
         mode: Mode::Closed,

@@ -25,6 +25,21 @@ impl Clock {
         }
     }
 
+    /// A clock whose [`Timestamp::ZERO`] was at `epoch`, so that several processes count from the
+    /// same instant. As punctual as the wall clock is now; what is done to that later moves nothing.
+    ///
+    /// `None` if `epoch` lies ahead, or before the machine was started.
+    #[must_use]
+    pub fn counting_from(epoch: Epoch) -> Option<Self> {
+        let unix_ns = whole_nanos(clock_gettime(ClockId::Realtime));
+        let gone = unix_ns.checked_sub(epoch.unix_nanos())?;
+        let now = whole_nanos(clock_gettime(ClockId::Monotonic));
+        Some(Self {
+            zero_ns: now.checked_sub(gone)?,
+            epoch,
+        })
+    }
+
     /// Nanoseconds since the run's epoch, as an instant. Costs about 20 ns: no system call.
     #[must_use]
     pub fn now(&self) -> Timestamp {
@@ -70,4 +85,27 @@ fn whole_nanos(t: Timespec) -> u64 {
     let seconds = u64::try_from(t.tv_sec).unwrap_or_default();
     let nanos = u64::try_from(t.tv_nsec).unwrap_or_default();
     seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_that_count_from_one_epoch_agree() {
+        let started = Clock::start();
+        let ahead = Epoch::from_unix_nanos(u64::MAX);
+        assert!(Clock::counting_from(ahead).is_none());
+        assert!(
+            Clock::counting_from(Epoch::from_unix_nanos(0)).is_none(),
+            "no machine is that old"
+        );
+        let later = Clock::counting_from(started.epoch()).expect("the epoch has just been");
+        assert_eq!(later.epoch(), started.epoch());
+        // Both clocks of the machine were read one after the other; a second is far more than that.
+        let apart = later
+            .monotonic_zero_ns()
+            .abs_diff(started.monotonic_zero_ns());
+        assert!(apart < 1_000_000_000, "{apart} ns");
+    }
 }

@@ -17,6 +17,7 @@ mod series;
 #[cfg(test)]
 mod tests;
 mod time;
+mod told;
 mod trajectory;
 
 pub use gaps::{GapBuffer, Gaps};
@@ -27,4 +28,5 @@ pub use row::{Phase, RequestRow, RowContext, VerdictWord};
 pub use sample::EngineSample;
 pub use series::{Series, SeriesId, SeriesTable};
 pub use time::{Epoch, Timestamp, UnixMinute, millis, nanos, nanos_of, span_of};
+pub use told::ToldInstants;
 pub use trajectory::TrajectoryRecord;

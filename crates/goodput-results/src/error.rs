@@ -38,6 +38,24 @@ pub enum ResultsError {
         /// What came of it.
         source: io::Error,
     },
+    /// A file of another tool cannot be used.
+    #[error("{}: {because}", .path.display())]
+    Import {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        because: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// What the files of another tool tell is not enough.
+    #[error("{because}")]
+    Told {
+        /// What is missing.
+        because: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// No thread could be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -53,6 +71,15 @@ impl ResultsError {
         }
     }
 
+    /// A file of another tool that cannot be used.
+    pub(crate) fn import(path: &Path, because: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Import {
+            path: path.to_owned(),
+            because: because.into(),
+            hint: hint.into(),
+        }
+    }
+
     /// Whether what was named is at fault, not the machine.
     #[must_use]
     pub const fn is_usage(&self) -> bool {
@@ -61,7 +88,7 @@ impl ResultsError {
 
     /// What to do about it.
     #[must_use]
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Taken(_) => Some("name another folder with --out, or leave --out out"),
             Self::Missing(_) => Some("name a result folder, as `goodput sweep` writes it"),
@@ -73,6 +100,7 @@ impl ResultsError {
                 io::ErrorKind::PermissionDenied => Some("name a folder you may write with --out"),
                 _ => None,
             },
+            Self::Import { hint, .. } | Self::Told { hint, .. } => Some(hint),
             Self::NotAResult { .. } | Self::Thread(_) => None,
         }
     }

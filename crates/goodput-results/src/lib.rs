@@ -6,12 +6,18 @@
 
 mod error;
 mod folder;
+mod import;
 mod lines;
 mod requests;
 mod rows;
+mod shards;
 
 pub use error::{Result, ResultsError};
 pub use folder::{Folder, read_result, write_whole};
+pub use import::{Import, ImportAsk, ToldLoad, Tool, import};
 pub use lines::JsonLines;
 pub use requests::each_request;
 pub use rows::{MOST_WAITING, RowForm, RowJob, RowWriter};
+pub use shards::{
+    BOOKS_FILE, EPOCH_LEAD_NS, Merged, SHARD_FILE, ShardNote, ShardPoint, SloSource, digest, merge,
+};

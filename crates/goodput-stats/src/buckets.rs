@@ -77,6 +77,32 @@ impl Buckets {
             .map(|(index, &count)| (middle(index), count))
     }
 
+    /// The non-empty buckets, ascending: which one and how many values.
+    pub(crate) fn hit(&self) -> impl Iterator<Item = (usize, u64)> {
+        let counts = self.counts.iter().copied().enumerate();
+        counts.filter(|(_, count)| *count > 0)
+    }
+
+    /// The buckets that [`Buckets::hit`] tells of. `None`: there is no such bucket, or their order
+    /// is another one.
+    pub(crate) fn of(hit: &[(usize, u64)]) -> Option<Self> {
+        let last = hit.last().map_or(0, |last| last.0 + 1);
+        if last > bucket_of(u64::MAX) + 1 || hit.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+            return None;
+        }
+        let mut counts = vec![0; last];
+        for &(index, count) in hit {
+            counts[index] = count;
+        }
+        Some(Self { counts })
+    }
+
+    /// How many values there are. `None`: more than can be counted.
+    pub(crate) fn total(&self) -> Option<u64> {
+        let mut counts = self.counts.iter();
+        counts.try_fold(0_u64, |sum, count| sum.checked_add(*count))
+    }
+
     /// How many values lie in `values`, which must start at 0; the bucket in which it ends counts
     /// in proportion.
     pub(crate) fn count_below(&self, values: &Range<u64>) -> f64 {

@@ -1,10 +1,14 @@
 //! Distributions that merge: of nanoseconds, of tokens, of anything counted.
 
+mod saved;
 mod shape;
 #[cfg(test)]
 mod tests;
 
 pub use shape::Bar;
+
+use saved::SavedDistribution;
+use serde::{Deserialize, Serialize};
 
 use crate::buckets::Buckets;
 use crate::quantile::{Rank, quantile};
@@ -18,7 +22,11 @@ pub const EXACT_SAMPLES: usize = 65_536;
 /// they are counted in log-linear buckets whose relative error is at most 0.1 %, in bounded memory.
 /// Count, mean, minimum and maximum stay exact. Neither the order of recording nor the way in which
 /// the values were spread over merged parts changes any figure.
-#[derive(Clone, Debug)]
+///
+/// As a file holds it: whole numbers, every one of them, so that a distribution read back merges
+/// like one that never left memory.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(into = "SavedDistribution", try_from = "SavedDistribution")]
 pub struct Distribution {
     store: Store,
     limit: usize,

@@ -8,6 +8,7 @@
 
 mod answers;
 pub mod auto;
+mod bars;
 mod boots;
 mod compare;
 mod document;

@@ -39,6 +39,14 @@ impl Shard {
         (index < of).then_some(Self { index, of })
     }
 
+    /// Part `index`, from 0, of `of` equal parts of this share. `None` unless `index < of`, or where
+    /// there would be too many shares.
+    #[must_use]
+    pub fn part(self, index: u16, of: u16) -> Option<Self> {
+        let place = self.of.checked_mul(index)?.checked_add(self.index)?;
+        Self::new(place, self.of.checked_mul(of)?).filter(|_| index < of)
+    }
+
     /// How many shares there are.
     #[must_use]
     pub const fn of(self) -> u16 {

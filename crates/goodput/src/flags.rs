@@ -72,8 +72,11 @@ pub(crate) enum Verb {
         goodput compare main branch --fail-on 'goodput_tok_s < -3%' --fail-on 'ttft_p99_ms > +10%'\n  \
         goodput compare main branch --rules gate.toml --junit gate.xml --format markdown")]
     Compare(CompareFlags),
-    /// Render a result folder again
-    #[command(after_help = "Example:\n  goodput report runs/chat-1130")]
+    /// Render a result folder again, read another tool's result, or merge shards
+    #[command(after_help = "Examples:\n  \
+        goodput report runs/chat-1130\n  \
+        goodput report --import vllm-16qps.json --slo chat --out runs/vllm\n  \
+        goodput report --merge shard-1 shard-2 shard-3 --out runs/whole")]
     Report(ReportFlags),
     /// Inspect or convert a trace
     #[command(subcommand)]
@@ -141,6 +144,14 @@ pub(crate) struct RunFlags {
     /// Seed of schedule, lengths and prompts [default: fresh, and printed]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+    /// Carry this share of the load, e.g. 3/8: eight processes with the same flags and one each are
+    /// one run, which report --merge puts together
+    #[arg(long, value_name = "I/N", requires = "start_at")]
+    pub(crate) shard: Option<String>,
+    /// When the first point of a shard begins, the same for all: 2026-11-30T14:00:00Z or seconds
+    /// since 1970
+    #[arg(long, value_name = "INSTANT", requires = "shard")]
+    pub(crate) start_at: Option<String>,
     /// GPUs behind the endpoint, for figures per GPU
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) gpus: Option<u32>,
@@ -356,14 +367,61 @@ pub(crate) enum CompareFormat {
 /// Flags of `report`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ReportFlags {
-    /// The result folder
-    pub(crate) folder: PathBuf,
+    /// The result folder; with --import files of another tool, with --merge the shards' folders
+    #[arg(value_name = "DIR|FILE", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
     /// Where to write the page [default: report.html in the folder]
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Merge the folders of all shards of one run, exactly, into --out
+    #[arg(long, conflicts_with = "import", requires = "out")]
+    pub(crate) merge: bool,
+    /// Result folder to write [default of --import: runs/import-NAME-DATE]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
     /// What stdout carries
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) foreign: ForeignFlags,
+}
+
+/// Files of other tools.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Other tools' files")]
+pub(crate) struct ForeignFlags {
+    /// Read result files of another tool and judge their requests by --slo
+    #[arg(long)]
+    pub(crate) import: bool,
+    /// The tool: vllm, aiperf, guidellm, inference-perf, llmperf, dstack or goodput [default: seen
+    /// from the content]
+    #[arg(long, value_name = "TOOL", requires = "import")]
+    pub(crate) from: Option<String>,
+    /// SLO to judge by: a preset, a file, or clauses; several are tiers [default: chat]
+    #[arg(
+        long,
+        value_name = "FILE|PRESET",
+        value_delimiter = ';',
+        requires = "import"
+    )]
+    pub(crate) slo: Vec<String>,
+    /// Which run, where a file holds several
+    #[arg(long, value_name = "NAME", requires = "import")]
+    pub(crate) run: Option<String>,
+    /// The load was this many users, where the file does not tell
+    #[arg(long, value_name = "N", requires = "import", conflicts_with = "rate",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) concurrency: Option<u32>,
+    /// The load was this many arrivals a second, where the file does not tell
+    #[arg(long, value_name = "RATE", requires = "import")]
+    pub(crate) rate: Option<f64>,
+    /// The model, where the file does not tell
+    #[arg(long, requires = "import")]
+    pub(crate) model: Option<String>,
+    /// GPUs behind the endpoint, for figures per GPU
+    #[arg(long, value_name = "N", requires = "import",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) gpus: Option<u32>,
 }
 
 /// Verbs on traces.

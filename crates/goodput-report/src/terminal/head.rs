@@ -37,6 +37,13 @@ pub fn client(points: &[PointRow], style: Style) -> String {
     let invalid = points.iter().filter(|p| !p.valid).count();
     let trust = match (points.len(), invalid) {
         (0, _) => "nothing measured".to_owned(),
+        // Another tool took the figures.
+        _ if points
+            .iter()
+            .all(|p| p.loop_lag_p99_ms.is_none() && p.client_cpu_share.is_none()) =>
+        {
+            "not watched by who took these figures".to_owned()
+        }
         (_, 0) => "trusted".to_owned(),
         (all, bad) if all == bad => style.paint(Ink::Alarm, "not trusted: no point is valid"),
         (all, bad) => format!("{} of {all} points trusted", all - bad),

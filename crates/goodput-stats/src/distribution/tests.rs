@@ -78,6 +78,52 @@ fn the_65537th_sample_turns_it_into_buckets() {
 }
 
 #[test]
+fn a_file_that_was_changed_is_refused() {
+    let saved = SavedDistribution::from([5, 7].into_iter().collect::<Distribution>());
+    let broken = [
+        SavedDistribution {
+            steps: None,
+            ..saved.clone()
+        },
+        SavedDistribution {
+            buckets: Some(vec![(3, 1)]),
+            ..saved.clone()
+        },
+        SavedDistribution {
+            ends: None,
+            ..saved.clone()
+        },
+        SavedDistribution {
+            steps: Some(vec![2, u64::MAX]),
+            ..saved.clone()
+        },
+        SavedDistribution {
+            steps: Some(vec![0; EXACT_SAMPLES + 1]),
+            ..saved.clone()
+        },
+        SavedDistribution {
+            steps: None,
+            buckets: Some(vec![(usize::MAX - 1, 1)]),
+            ..saved.clone()
+        },
+        SavedDistribution {
+            steps: None,
+            buckets: Some(vec![(3, 1), (3, 1)]),
+            ..saved.clone()
+        },
+        SavedDistribution {
+            steps: None,
+            buckets: Some(vec![(3, 1), (4, u64::MAX)]),
+            ..saved.clone()
+        },
+    ];
+    for saved in broken {
+        assert!(Distribution::try_from(saved.clone()).is_err(), "{saved:?}");
+    }
+    assert!(Distribution::try_from(saved).is_ok());
+}
+
+#[test]
 fn histogram_and_cdf_account_for_every_value() {
     let values: Distribution = [1, 2, 2, 3, 11].into_iter().collect();
     let bars = values.histogram(5);
@@ -124,6 +170,30 @@ proptest! {
             prop_assert_eq!(backward.quantile(q), whole.quantile(q));
         }
         prop_assert_eq!(whole.count() + whole.undefined(), values.len() as u64);
+    }
+
+    #[test]
+    fn what_was_saved_comes_back_and_merges_like_what_was_not(
+        values in prop::collection::vec(prop::option::of(any::<u64>()), 0..60),
+        more in prop::collection::vec(0_u64..1 << 40, 0..60),
+        watched in prop::collection::vec(1_u64..1 << 40, 0..3),
+    ) {
+        for limit in [EXACT_SAMPLES, 16] {
+            let mut one = Distribution::with_limit(limit);
+            for value in &values {
+                one.record_option(*value);
+            }
+            for least in &watched {
+                one.record_censored(*least);
+            }
+            let mut again = Distribution::try_from(SavedDistribution::from(one.clone())).unwrap();
+            again.limit = limit;
+            prop_assert_eq!(&again, &one);
+            let other: Distribution = more.iter().copied().collect();
+            one.merge(&other);
+            again.merge(&SavedDistribution::from(other).try_into().unwrap());
+            prop_assert_eq!(again, one);
+        }
     }
 
     #[test]

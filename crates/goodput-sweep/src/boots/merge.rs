@@ -23,7 +23,7 @@ pub fn merge_result(last: RunResult, boots: Vec<BootSummary>, question: Question
     let points = merge_points(&boots);
     let operating_point = answers(&points, question);
     let mut result = RunResult {
-        findings: findings(&points, &operating_point),
+        findings: findings(&points, &operating_point, &last.holds_for),
         operating_point,
         points,
         boots,
@@ -145,11 +145,15 @@ impl Rows<'_> {
 #[expect(clippy::too_many_lines, reason = "a table: one line a figure")]
 fn merge_row(rows: &Rows<'_>) -> PointRow {
     let first = rows.0[0];
+    let latest = rows.0[rows.0.len() - 1];
     let slos: Vec<SloRow> = (0..first.slos.len())
         .filter_map(|i| merge_slo(rows, i))
         .collect();
     let decides = slos.first();
     PointRow {
+        // What a point is checked by is one boot's: the latest's.
+        checks: latest.checks.clone(),
+        server: latest.server.clone(),
         point: first.point,
         mode: first.mode,
         concurrency: first.concurrency,

@@ -61,7 +61,8 @@ pub(crate) fn holds_for(
     }
 }
 
-fn slo_facts(slo: &Slo) -> SloFacts {
+/// An SLO in the words of the document.
+pub(crate) fn slo_facts(slo: &Slo) -> SloFacts {
     let clauses = slo
         .clauses()
         .iter()
@@ -98,7 +99,7 @@ fn so_far(run: &Run, why: Option<String>) -> RunResult {
         run: paper.run.clone(),
         started: started(paper.epoch_unix_ns),
         epoch_unix_ns: paper.epoch_unix_ns,
-        duration_s: run.client.clock().now().seconds(),
+        duration_s: run.duration().as_secs_f64(),
         complete: why.is_none(),
         incomplete_because: why,
         seed: paper.seed,
@@ -156,7 +157,8 @@ pub(crate) fn finish(
     Ok(exit)
 }
 
-fn write_files(result: &RunResult, folder: &Folder) -> Result<(), Failure> {
+/// Writes what a result consists of, beside its requests.
+pub(crate) fn write_files(result: &RunResult, folder: &Folder) -> Result<(), Failure> {
     folder.write("result.json", &json::document(result))?;
     folder.write("points.csv", &csv::points(&result.points))?;
     let page = html::report(result);
@@ -231,14 +233,15 @@ fn decided_by_invalid(result: &RunResult) -> bool {
         || sell(&with) != sell(without)
 }
 
-fn started(epoch_unix_ns: u64) -> String {
+/// An instant of the wall clock, RFC 3339 in UTC.
+pub(crate) fn started(epoch_unix_ns: u64) -> String {
     jiff::Timestamp::from_nanosecond(i128::from(epoch_unix_ns))
         .map(|at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
         .unwrap_or_default()
 }
 
 /// What each figure means, in the words of the books.
-fn definitions() -> BTreeMap<String, String> {
+pub(crate) fn definitions() -> BTreeMap<String, String> {
     let rows = [
         (
             "ttft",

@@ -12,13 +12,14 @@ mod scrape;
 mod search;
 mod server;
 mod setup;
+mod share;
 mod signals;
 mod sweep;
 mod threads;
 mod tokenizer;
 mod workload;
 
-pub(crate) use document::{show, verdict};
+pub(crate) use document::{definitions, show, slo_facts, started, verdict, write_files};
 use goodput_config::TextError;
 pub(crate) use observer::lock;
 pub(crate) use signals::Signals;
@@ -32,6 +33,7 @@ use crate::{
 /// `goodput sweep`.
 pub(crate) fn sweep(flags: &SweepFlags, voice: Voice) -> Result<Exit, Failure> {
     let loads = sweep::Loads::new(flags)?;
+    share::check_sweep(flags, &loads)?;
     let task = setup::Task {
         kind: "sweep",
         most_users: loads.warm_up_users(),
@@ -49,6 +51,7 @@ pub(crate) fn sweep(flags: &SweepFlags, voice: Voice) -> Result<Exit, Failure> {
 /// `goodput bench`.
 pub(crate) fn bench(flags: &BenchFlags, voice: Voice) -> Result<Exit, Failure> {
     let load = bench::load(flags)?;
+    share::check_bench(flags, load)?;
     let task = setup::Task {
         kind: "bench",
         most_users: bench::users(load),

@@ -17,7 +17,7 @@ use goodput_sweep::{
 };
 
 /// Requests of a point that the timeline shows.
-const BARS: usize = 120;
+pub(crate) const BARS: usize = 120;
 
 /// What the live line shows of the point that runs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,7 +74,7 @@ impl PointObserver {
     fn keep_bar(&self, summary: &RequestSummary, verdict: Option<&Verdict>) {
         let mut bars = self.bars.borrow_mut();
         if bars.len() < BARS {
-            bars.push(bar(summary, verdict));
+            bars.push(RequestBar::of(summary, verdict == Some(&Verdict::Met)));
         }
     }
 }
@@ -128,42 +128,9 @@ impl Observer for PointObserver {
     }
 }
 
-/// The requests that the timeline shows, in order, the first at 0.
-pub(crate) fn timeline(mut bars: Vec<RequestBar>) -> Vec<RequestBar> {
-    bars.sort_by(|a, b| a.origin_s.total_cmp(&b.origin_s));
-    bars.truncate(BARS);
-    let start = bars.first().map_or(0.0, |b| b.origin_s);
-    // In whole microseconds: a tenth of a pixel needs no more digits.
-    let shifted = |at: f64| ((at - start) * 1e6).round() / 1e6;
-    for bar in &mut bars {
-        bar.origin_s = shifted(bar.origin_s);
-        bar.sent_s = bar.sent_s.map(shifted);
-        bar.first_token_s = bar.first_token_s.map(shifted);
-        bar.end_s = shifted(bar.end_s);
-    }
-    bars
-}
-
 /// A lock that a panic elsewhere does not take away.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-fn bar(summary: &RequestSummary, verdict: Option<&Verdict>) -> RequestBar {
-    let arrival = summary.arrival();
-    RequestBar {
-        origin_s: summary.origin().seconds(),
-        sent_s: summary.sent().map(Timestamp::seconds),
-        first_token_s: summary.first_token().map(Timestamp::seconds),
-        end_s: summary.ended().seconds(),
-        met: verdict == Some(&Verdict::Met),
-        outcome: summary.outcome().name().to_owned(),
-        input_tokens: summary
-            .end()
-            .input_tokens
-            .unwrap_or(arrival.planned_input_tokens),
-        output_tokens: summary.output_tokens(),
-    }
 }

@@ -20,7 +20,7 @@ use goodput_sweep::{
     auto::{Measure, settle},
     mark,
 };
-use goodput_workload::{Load, WorkloadSpec, point_seed};
+use goodput_workload::{Load, Shard, WorkloadSpec, point_seed};
 
 use super::{
     document::{self, Paper},
@@ -28,6 +28,7 @@ use super::{
     observer::{LiveCounts, SharedStrategy},
     plan::Lengths,
     scrape::Scrape,
+    share::Share,
     threads::{Kit, Order, Team},
 };
 use crate::exit::Failure;
@@ -53,6 +54,8 @@ pub(crate) struct Run {
     /// How arrivals come at present, where not as the workload's own do.
     pub(crate) other_arrivals: Option<&'static str>,
     pub(crate) seed: u64,
+    /// The part of the schedule that is this process's, where it has only a part.
+    pub(crate) share: Option<Rc<Share>>,
     pub(crate) gpus: Option<u32>,
     pub(crate) requests: Option<std::num::NonZeroU32>,
     /// Over how long the users of a closed loop start, where told.
@@ -85,6 +88,15 @@ impl Run {
         self.stop.wish() != Wish::Run || self.rows.trouble().is_some()
     }
 
+    /// How long the run has gone on.
+    pub(crate) fn duration(&self) -> Duration {
+        let began = self
+            .share
+            .as_ref()
+            .map_or(Timestamp::ZERO, |_| Share::begins());
+        self.client.clock().now().since(began).unwrap_or_default()
+    }
+
     /// What E2E is expected to be at its 95th percentile.
     pub(crate) fn e2e_p95(&self) -> Duration {
         let guess = if self.lengths.emulated {
@@ -111,7 +123,7 @@ impl Run {
 
     /// Warms the server up with prompts that no load point sends again.
     pub(crate) async fn warm_up(&mut self, load: Load, amount: WarmUp) -> Result<(), Failure> {
-        let plan = match amount {
+        let mut plan = match amount {
             WarmUp::Nothing => return Ok(()),
             WarmUp::Requests(requests) => PointPlan::warm_up(load, requests),
             WarmUp::Span(span) => PointPlan {
@@ -120,6 +132,7 @@ impl Run {
                 ..PointPlan::new(WARM_UP, load, Window::Duration(span))
             },
         };
+        plan.shard = self.shard();
         let seed = point_seed(self.seed, WARM_UP);
         let job = Job {
             title: "warm-up".to_owned(),
@@ -172,6 +185,7 @@ impl Run {
             .map_or(Window::Duration(window), Window::Requests);
         let mut plan = PointPlan::new(number, load, window);
         plan.settle = self.settle(load);
+        let late = self.take_turn(&mut plan);
         plan.look_from = looks.as_ref().map(|looks| looks.1);
         plan.path_page = self
             .scrape
@@ -184,7 +198,14 @@ impl Run {
             strategy: looks.map(|looks| looks.0),
         };
         let (books, bars, report) = self.carry_out(&plan, seed, job).await?;
-        let row = self.row(&plan, &books, &report);
+        let mut facts = self.facts(&plan, &report);
+        if let Some(share) = &self.share {
+            share.keep(late, &facts, &report, &books)?;
+        }
+        if books.measured() == 0 {
+            facts.invalid.push("no request was measured".to_owned());
+        }
+        let row = self.row(&books, &facts, &report);
         if let Some(ms) = row.e2e_p95_ms {
             self.e2e_p95 = Some(Duration::from_secs_f64(ms / 1e3));
         }
@@ -212,6 +233,22 @@ impl Run {
         self.points
             .last()
             .ok_or_else(|| Failure::untrusted("no load point was measured"))
+    }
+
+    /// The part of the schedule that is this process's.
+    fn shard(&self) -> Shard {
+        self.share
+            .as_ref()
+            .map_or(Shard::WHOLE, |share| share.shard)
+    }
+
+    /// Puts a point into the timetable that all shards keep, and says how late it is already.
+    fn take_turn(&self, plan: &mut PointPlan) -> Duration {
+        let Some(share) = &self.share else {
+            return Duration::ZERO;
+        };
+        let begins = share.plan(plan);
+        self.client.clock().now().since(begins).unwrap_or_default()
     }
 
     fn settle(&self, load: Load) -> Settle {
@@ -285,7 +322,8 @@ impl Run {
         settle + window + self.e2e_p95()
     }
 
-    fn row(&self, plan: &PointPlan, books: &PointBooks, report: &PointReport) -> PointRow {
+    /// What the source of the load says of a point.
+    fn facts(&self, plan: &PointPlan, report: &PointReport) -> PointFacts {
         let window = row_window(report);
         let mut warnings = Vec::new();
         if report.interrupted {
@@ -298,11 +336,7 @@ impl Run {
                 report.traffic.retries
             ));
         }
-        let mut invalid: Vec<String> = report.invalid.iter().map(ToString::to_string).collect();
-        if books.measured() == 0 {
-            invalid.push("no request was measured".to_owned());
-        }
-        let facts = PointFacts {
+        PointFacts {
             point: plan.point,
             mode: match plan.load {
                 Load::Closed(_) => Mode::Closed,
@@ -334,10 +368,13 @@ impl Run {
                 report.server_timings.implausible,
                 report.server_timings.last_ratio,
             ),
-            invalid,
+            invalid: report.invalid.iter().map(ToString::to_string).collect(),
             warnings,
-        };
-        let mut row = books.row(&facts);
+        }
+    }
+
+    fn row(&self, books: &PointBooks, facts: &PointFacts, report: &PointReport) -> PointRow {
+        let mut row = books.row(facts);
         row.other_arrivals = self
             .other_arrivals
             .filter(|_| row.mode == Mode::Open)

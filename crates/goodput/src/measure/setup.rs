@@ -26,7 +26,9 @@ use super::{
     plan::Lengths,
     run::{Run, WarmUp},
     scrape::Scrape,
-    server, signals,
+    server,
+    share::Share,
+    signals,
     threads::{Parts, Team},
     workload,
 };
@@ -78,6 +80,7 @@ pub(crate) fn carry_out(
     let spec = workload::choose(flags.workload.as_deref(), first, emulated, voice)?;
     agree(&slos, &spec, flags, voice)?;
     let seed = flags.seed.unwrap_or_else(fresh_seed);
+    let share = Share::new(flags, &spec, voice)?.map(Rc::new);
     let setting = Setting {
         flags,
         task,
@@ -85,6 +88,7 @@ pub(crate) fn carry_out(
         slos,
         spec,
         seed,
+        share,
         emulated,
     };
     setting.check()?;
@@ -110,6 +114,7 @@ struct Setting<'a> {
     slos: Vec<Slo>,
     spec: WorkloadSpec,
     seed: u64,
+    share: Option<Rc<Share>>,
     emulated: bool,
 }
 
@@ -136,7 +141,10 @@ impl Setting<'_> {
         work: impl AsyncFnOnce(&mut Run) -> Result<(), Failure>,
     ) -> Result<Exit, Failure> {
         let run_id = format!("{:08x}", fresh_seed() >> 32);
-        let (clock, epoch) = (Clock::start(), SystemTime::now());
+        let clock = self
+            .share
+            .as_ref()
+            .map_or_else(|| Ok(Clock::start()), |s| s.clock())?;
         let client = self.client(target.clone(), clock, &run_id).await?;
         self.allow_address(&client)?;
         let facts = probe_server(&client).await.map_err(|e| self.unusable(&e))?;
@@ -155,7 +163,7 @@ impl Setting<'_> {
             () = stop.reached(Wish::Drain) => return Ok(Exit::Signal(signal.get().unwrap_or(2))),
         };
         let folder = Folder::create(&self.folder_path(&run_id))?;
-        let paper = self.paper(&client, &facts, &composer, run_id.clone(), epoch)?;
+        let paper = self.paper(&client, &facts, &composer, run_id.clone())?;
         let rows = Arc::new(self.rows(&folder, run_id.clone(), &stop)?);
         let parts = Parts {
             target,
@@ -180,6 +188,7 @@ impl Setting<'_> {
             stop,
             signal,
             seed: self.seed,
+            share: self.share.clone(),
             gpus: self.flags.gpus,
             requests: self.count()?,
             ramp: self.ramp()?,
@@ -216,8 +225,12 @@ impl Setting<'_> {
         document::finish(run, went, self.flags.format, self.voice)
     }
 
-    /// The writer of `requests.jsonl`; what it can no longer keep need not be measured.
+    /// The writer of `requests.jsonl`, with a share's own files beside it. What it can no longer keep
+    /// need not be measured.
     fn rows(&self, folder: &Folder, run: String, stop: &Stop) -> Result<RowWriter, Failure> {
+        if let Some(share) = &self.share {
+            share.open(folder)?;
+        }
         let form = RowForm {
             run,
             slos: self.slos.iter().map(|s| s.name().to_owned()).collect(),
@@ -398,7 +411,6 @@ impl Setting<'_> {
         facts: &ServerFacts,
         composer: &Composer,
         run: String,
-        epoch: SystemTime,
     ) -> Result<Paper, Failure> {
         let url = client.target().endpoint.to_string();
         let mut settings = server::saved(&self.flags.server);
@@ -413,9 +425,7 @@ impl Setting<'_> {
         Ok(Paper {
             kind: self.task.kind.to_owned(),
             run,
-            epoch_unix_ns: epoch
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(0)),
+            epoch_unix_ns: client.clock().epoch().unix_nanos(),
             seed: self.seed,
             holds_for,
             settings,

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     compose::Composer,
-    observer::{LiveCounts, PointObserver, SharedStrategy, timeline},
+    observer::{BARS, LiveCounts, PointObserver, SharedStrategy},
     run::BIN,
 };
 use crate::exit::Failure;
@@ -163,18 +163,19 @@ impl Team {
             let users = order.plan.own_users().unwrap_or(0);
             let lead = LEAD + LEAD_A_USER * users;
             order.plan.look_from = None;
-            order.plan.start_at = Some(kit.client.clock().now().after(lead));
+            let soon = kit.client.clock().now().after(lead);
+            order.plan.start_at.get_or_insert(soon);
         }
         for (jobs, index) in self.jobs.iter().zip(1..) {
             let mut order = order.clone();
-            order.plan.shard = self.shard(index)?;
+            order.plan.shard = self.part(whole.shard, index)?;
             order.plan.path_page = None;
             let (done, outcome) = oneshot::channel();
             jobs.send((order, done))
                 .map_err(|_| Failure::untrusted("a load thread has ended"))?;
             outcomes.push(outcome);
         }
-        order.plan.shard = self.shard(0)?;
+        order.plan.shard = self.part(whole.shard, 0)?;
         let mut all = kit.carry(&order, strategy).await?;
         let mut reports = vec![all.report];
         for outcome in outcomes {
@@ -186,13 +187,16 @@ impl Team {
         }
         all.report = PointReport::merged(reports, &whole)
             .ok_or_else(|| Failure::untrusted("no load thread has anything to report"))?;
-        all.bars = timeline(all.bars);
+        all.bars = RequestBar::since_the_first(all.bars, BARS);
         Ok(all)
     }
 
-    fn shard(&self, index: u16) -> Result<Shard, Failure> {
+    /// The share of one thread in the share of this process.
+    fn part(&self, whole: Shard, index: u16) -> Result<Shard, Failure> {
         let of = u16::try_from(self.jobs.len() + 1).unwrap_or(u16::MAX);
-        Shard::new(index, of).ok_or_else(|| Failure::usage("too many threads"))
+        whole
+            .part(index, of)
+            .ok_or_else(|| Failure::usage("too many threads"))
     }
 }
 

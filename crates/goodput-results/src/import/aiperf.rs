@@ -1,0 +1,167 @@
+//! AIPerf's `profile_export.jsonl`: one request a line, metrics by name with their unit.
+//!
+//! Source: ai-dynamo/aiperf, docs/tutorials/working-with-profile-exports.md and the metrics
+//! reference.
+
+use std::collections::BTreeMap;
+
+use goodput_record::{Outcome, TokenCount};
+use serde::Deserialize;
+
+use super::{
+    Read, Told, Tool, Trouble,
+    request::{Foreign, count, span},
+    text::without_nan,
+};
+
+#[derive(Debug, Deserialize)]
+struct Line {
+    metadata: Metadata,
+    metrics: Option<BTreeMap<String, Metric>>,
+    error: Option<Error>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    x_request_id: Option<String>,
+    credit_issued_ns: Option<u64>,
+    request_start_ns: Option<u64>,
+    request_ack_ns: Option<u64>,
+    request_end_ns: Option<u64>,
+    benchmark_phase: Option<String>,
+    was_cancelled: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Metric {
+    value: serde_json::Value,
+    #[serde(default)]
+    unit: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Error {
+    code: Option<i64>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    message: Option<String>,
+}
+
+impl Metric {
+    /// A unit of time in seconds.
+    fn scale(&self) -> f64 {
+        match self.unit.as_str() {
+            "ns" => 1e-9,
+            "us" | "µs" => 1e-6,
+            "s" | "sec" | "seconds" => 1.0,
+            // What AIPerf shows latencies in.
+            _ => 1e-3,
+        }
+    }
+}
+
+type Metrics = BTreeMap<String, Metric>;
+
+fn time(metrics: &Metrics, name: &str) -> Option<u64> {
+    let metric = metrics.get(name)?;
+    span(metric.value.as_f64()? * metric.scale())
+}
+
+fn times(metrics: &Metrics, name: &str) -> Option<Vec<u64>> {
+    let metric = metrics.get(name)?;
+    let values = metric.value.as_array()?;
+    let gap = |v: &serde_json::Value| Some(span(v.as_f64()? * metric.scale()).unwrap_or(0));
+    values.iter().map(gap).collect()
+}
+
+fn tokens(metrics: &Metrics, name: &str) -> Option<u32> {
+    let value = &metrics.get(name)?.value;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a count that is written as 9 or as 9.0"
+    )]
+    let whole = |n: f64| n.max(0.0) as u64;
+    value.as_u64().or(value.as_f64().map(whole)).map(count)
+}
+
+pub(super) fn read(content: &str) -> Read {
+    let text = without_nan(content);
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let requests: Result<Vec<Foreign>, Trouble> = lines
+        .map(|line| {
+            serde_json::from_str(line)
+                .map(request)
+                .map_err(|e| Trouble::form(Tool::AiPerf, &e))
+        })
+        .collect();
+    Ok(vec![Told {
+        tool: Tool::AiPerf,
+        model: None,
+        load: None,
+        chat: None,
+        requests: requests?,
+        window: None,
+    }])
+}
+
+fn request(line: Line) -> Foreign {
+    let (about, metrics) = (line.metadata, line.metrics.unwrap_or_default());
+    let first_token = time(&metrics, "time_to_first_token");
+    let output = tokens(&metrics, "usage_completion_tokens")
+        .map(TokenCount::Usage)
+        .or(tokens(&metrics, "output_sequence_length").map(TokenCount::Tokenizer));
+    let mut request = match &line.error {
+        None if about.was_cancelled => Foreign::of(Outcome::Cancelled),
+        None => Foreign::answered(first_token, output),
+        Some(error) => {
+            let mut failed = Foreign::of(outcome(error, about.was_cancelled));
+            failed.end.http_status = status(error);
+            failed
+        }
+    };
+    let latency = time(&metrics, "request_latency");
+    if let Some(first) = request.first_token {
+        request.gaps = times(&metrics, "inter_chunk_latency");
+        let by_gaps = request
+            .gaps
+            .as_ref()
+            .map(|gaps| first + gaps.iter().sum::<u64>());
+        request.last_token = by_gaps.or(latency);
+        request.first_answer = time(&metrics, "time_to_first_output_token");
+    }
+    request.sent = about.request_start_ns;
+    request.due = about.credit_issued_ns;
+    let since_sent = |at: Option<u64>| at.and_then(|at| at.checked_sub(about.request_start_ns?));
+    request.first_byte = since_sent(about.request_ack_ns);
+    request.lived = since_sent(about.request_end_ns).or(latency).unwrap_or(0);
+    request.warm_up = about
+        .benchmark_phase
+        .is_some_and(|phase| phase != "profiling");
+    request.end.input_tokens = tokens(&metrics, "usage_prompt_tokens")
+        .or(tokens(&metrics, "input_sequence_length"))
+        .or(tokens(&metrics, "error_isl"));
+    request.end.cached_tokens = tokens(&metrics, "usage_prompt_cache_read_tokens");
+    request.end.reasoning_tokens = tokens(&metrics, "reasoning_token_count");
+    request.id = about.x_request_id;
+    request.error = line.error.and_then(|e| e.message.or(e.kind));
+    request
+}
+
+/// A status of HTTP, not AIPerf's own 499 for a request that it gave up.
+fn status(error: &Error) -> Option<u16> {
+    let code = u16::try_from(error.code?).ok()?;
+    (matches!(code, 100..=599) && code != 499).then_some(code)
+}
+
+fn outcome(error: &Error, cancelled: bool) -> Outcome {
+    match (error.code, error.kind.as_deref().unwrap_or_default()) {
+        _ if cancelled => Outcome::Cancelled,
+        (Some(429 | 503), _) => Outcome::Rejected,
+        (_, kind) if kind.contains("Cancel") => Outcome::Cancelled,
+        (_, kind) if kind.contains("Timeout") => Outcome::TimedOut,
+        _ => Outcome::Failed,
+    }
+}

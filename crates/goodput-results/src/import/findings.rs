@@ -1,0 +1,332 @@
+//! What is to be known of figures because another tool took them: its faults, as far as a file
+//! shows them, and what it does not tell.
+
+use goodput_ledger::{Mode, PointRow};
+use goodput_record::{Outcome, RequestRecord};
+use goodput_stats::Distribution;
+use goodput_sweep::Finding;
+
+use super::{
+    Told, ToldLoad, Tool,
+    load::{From, Laid},
+};
+
+/// A first gap this many times the median of the others is no gap between tokens.
+const ROLE_GAP: u64 = 5;
+/// From this share of the answers on, the first chunk is taken for one without a token.
+const ROLE_SHARE: f64 = 0.5;
+/// Answers of fewer gaps say nothing of their first.
+const ROLE_GAPS: usize = 4;
+
+/// What was seen in the requests of one point.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    requests: u64,
+    failed: u64,
+    /// Successes without a token.
+    empty: u64,
+    /// TTFT in ns of the answers that came.
+    ttft: Distribution,
+    /// The same as the tool has it: with those that did not come, as 0 where it wrote nothing else.
+    ttft_as_told: Distribution,
+    one_token: u64,
+    /// Answers long enough to compare their first gap with the others, and those where it is none.
+    first_gaps: (u64, u64),
+    /// First token before the send: the clock stepped.
+    backwards: u64,
+    /// From due to sent, in ns, where the file tells both.
+    waited: Distribution,
+    characters: u64,
+    made_up: u64,
+    chat: Option<bool>,
+    load: Option<(ToldLoad, From)>,
+}
+
+/// Looks at the requests of a point and at the records that they became.
+pub(super) fn look(told: &Told, laid: &Laid, records: &[RequestRecord]) -> Seen {
+    let mut seen = Seen {
+        requests: told.requests.len() as u64,
+        made_up: laid.made_up as u64,
+        chat: told.chat,
+        load: Some((laid.load, laid.from)),
+        ..Seen::default()
+    };
+    for (request, record) in told.requests.iter().zip(records) {
+        let end = record.summary.end();
+        seen.characters += u64::from(end.characters);
+        match end.outcome {
+            Outcome::Ok => {
+                seen.ttft.record_option(request.first_token);
+                seen.ttft_as_told.record_option(request.first_token);
+                seen.one_token += u64::from(record.summary.output_tokens() == 1);
+            }
+            Outcome::Empty => {
+                seen.empty += 1;
+                seen.ttft_as_told.record(request.told_ttft.unwrap_or(0));
+            }
+            _ => seen.failed += 1,
+        }
+        if let Some(gaps) = request.gaps.as_deref().filter(|g| g.len() > ROLE_GAPS) {
+            seen.first_gaps.0 += 1;
+            seen.first_gaps.1 += u64::from(first_is_apart(gaps));
+        }
+        seen.backwards += u64::from(request.first_token == Some(0));
+        if let (Some(due), Some(sent)) = (request.due, request.sent) {
+            seen.waited.record(sent.saturating_sub(due));
+        }
+    }
+    seen
+}
+
+/// Whether the first gap is far longer than the others: the chunk before it carried no token.
+fn first_is_apart(gaps: &[u64]) -> bool {
+    let mut others = gaps[1..].to_vec();
+    others.sort_unstable();
+    gaps[0] > ROLE_GAP * others[others.len() / 2].max(1)
+}
+
+/// What a reader of one point should know beside its figures.
+pub(super) fn warnings(laid: &Laid) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if laid.from == From::Seen {
+        let what = match laid.load {
+            ToldLoad::Users(users) => format!("{users} requests were held in flight"),
+            ToldLoad::Rate(rate) => format!("{rate:.3} requests arrived a second"),
+        };
+        warnings.push(format!(
+            "the file does not tell the load; by its times {what} (say it with --concurrency or --rate)"
+        ));
+    }
+    warnings
+}
+
+/// The findings on all points of an import.
+pub(super) fn of(tool: Tool, points: &[(&PointRow, &Seen)]) -> Vec<Finding> {
+    if tool == Tool::Goodput {
+        return Vec::new();
+    }
+    let mut all = Seen::default();
+    for (_, seen) in points {
+        all.add(seen);
+    }
+    let open = points.iter().any(|(row, _)| row.mode == Mode::Open);
+    [
+        Some(all.not_told(tool)),
+        all.made_up(),
+        all.empty_answers(tool),
+        all.failures(tool),
+        all.role_chunk(tool),
+        all.one_token(tool),
+        all.clock(tool),
+        all.waited(tool, open),
+        to_the_end(tool),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn finding(name: &str, evidence: String, advice: &str) -> Finding {
+    Finding {
+        name: name.to_owned(),
+        evidence,
+        advice: advice.to_owned(),
+        severe: false,
+    }
+}
+
+impl Seen {
+    fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.failed += other.failed;
+        self.empty += other.empty;
+        self.ttft.merge(&other.ttft);
+        self.ttft_as_told.merge(&other.ttft_as_told);
+        self.one_token += other.one_token;
+        self.first_gaps.0 += other.first_gaps.0;
+        self.first_gaps.1 += other.first_gaps.1;
+        self.backwards += other.backwards;
+        self.waited.merge(&other.waited);
+        self.characters += other.characters;
+        self.made_up += other.made_up;
+        self.chat = self.chat.or(other.chat);
+        self.load = self.load.or(other.load);
+    }
+
+    fn not_told(&self, tool: Tool) -> Finding {
+        let mut absent = vec!["what the load generator itself held up"];
+        if self.characters == 0 {
+            absent.push("characters and words (shown as 0)");
+        }
+        if self.waited.count() == 0 {
+            absent.push("how late requests were sent");
+        }
+        finding(
+            "imported",
+            format!(
+                "{} requests as {tool} wrote them down; it does not tell {}",
+                self.requests,
+                absent.join(", ")
+            ),
+            "judged by the same books as a run of our own, not measured by the same clock: docs/importing.md says what each tool's figures are worth",
+        )
+    }
+
+    fn made_up(&self) -> Option<Finding> {
+        (self.made_up > 0).then(|| {
+            finding(
+                "start-times-not-told",
+                format!(
+                    "{} of {} requests have no start in the file: they were laid out as the load says, users without a pause or arrivals at even distances",
+                    self.made_up, self.requests
+                ),
+                "latencies are as recorded; tokens a second, requests in flight and the course of time are reconstructed",
+            )
+        })
+    }
+
+    fn empty_answers(&self, tool: Tool) -> Option<Finding> {
+        if self.empty == 0 {
+            return None;
+        }
+        let (empty, all) = (self.empty, self.requests);
+        let seconds = |d: &Distribution| d.quantile(0.5).map(|ns| ns / 1e9);
+        let figures = matches!(tool, Tool::Vllm | Tool::ItlLines)
+            .then(|| Some((seconds(&self.ttft_as_told)?, seconds(&self.ttft)?)));
+        let figures = figures.flatten().map_or_else(String::new, |(told, ours)| {
+            format!(
+                " and keeps their TTFT, 0 for most: its median TTFT is {told:.3} s, over the answers that came it is {ours:.3} s"
+            )
+        });
+        Some(finding(
+            "empty-answers-called-success",
+            format!(
+                "{empty} of {all} requests returned no token; {tool} counts them as successes{figures}"
+            ),
+            "they are misses here and in no percentile; look at why the server answered with nothing (chat template, end mark, filter)",
+        ))
+    }
+
+    fn failures(&self, tool: Tool) -> Option<Finding> {
+        if self.failed == 0 {
+            return None;
+        }
+        let what = if tool == Tool::InferencePerf {
+            "percentiles and its attainment are"
+        } else {
+            "percentiles are"
+        };
+        Some(finding(
+            "failures-were-left-out",
+            format!(
+                "{} of {} requests failed; {tool}'s {what} over the successful ones only",
+                self.failed, self.requests
+            ),
+            "here they are misses, and a percentile that they would move is shown with them",
+        ))
+    }
+
+    /// vLLM's client takes the first chunk with choices for the first token, also one that only
+    /// says who speaks.
+    fn role_chunk(&self, tool: Tool) -> Option<Finding> {
+        if tool != Tool::Vllm || self.chat == Some(false) {
+            return None;
+        }
+        let share = self.first_gaps.1 as f64 / self.first_gaps.0.max(1) as f64;
+        if share >= ROLE_SHARE {
+            return Some(Finding {
+                severe: true,
+                ..finding(
+                    "ttft-of-role-chunk",
+                    format!(
+                        "in {} of {} answers the gap after the first chunk is over {ROLE_GAP} times the others: the chunk that {tool} took for the first token only names the role",
+                        self.first_gaps.1, self.first_gaps.0
+                    ),
+                    "TTFT is too short by that gap and TPOT too long: measure again with a client that waits for text",
+                )
+            });
+        }
+        (self.chat == Some(true)).then(|| {
+            finding(
+                "ttft-may-be-of-role-chunk",
+                "vLLM bench takes the first chunk of a chat for the first token, even if it only names the role".to_owned(),
+                "vLLM itself sends the role with the first token; behind a proxy or on another server TTFT may be too short",
+            )
+        })
+    }
+
+    fn one_token(&self, tool: Tool) -> Option<Finding> {
+        let passes = matches!(tool, Tool::Vllm | Tool::ItlLines) && self.one_token > 0;
+        passes.then(|| {
+            finding(
+                "one-token-answers",
+                format!(
+                    "{} of {} answers have one token: {tool} gives them a TPOT of 0, which passes every bound",
+                    self.one_token, self.requests
+                ),
+                "here they have no TPOT: the clause says nothing of them, and no percentile holds them",
+            )
+        })
+    }
+
+    fn clock(&self, tool: Tool) -> Option<Finding> {
+        if tool != Tool::GuideLlm {
+            return None;
+        }
+        let evidence = "GuideLLM stamps by the wall clock, which may be set while a run goes on";
+        if self.backwards == 0 {
+            return Some(finding(
+                "wall-clock",
+                format!("{evidence}; no request of this file has its first token before its start"),
+                "a step of the clock forward would not show: keep the client's clock slewed, not stepped",
+            ));
+        }
+        Some(Finding {
+            severe: true,
+            ..finding(
+                "wall-clock",
+                format!(
+                    "{evidence}: {} of {} requests have their first token no later than their start",
+                    self.backwards, self.requests
+                ),
+                "the clock was set during the run: measure again",
+            )
+        })
+    }
+
+    /// A wait in the client that the tool keeps out of its latencies.
+    fn waited(&self, tool: Tool, open: bool) -> Option<Finding> {
+        let most = self.waited.quantile(0.99).filter(|ns| *ns > 1e6 && open)? / 1e6;
+        let median = self.waited.quantile(0.5)? / 1e6;
+        let more = if tool == Tool::AiPerf {
+            "; arrivals that AIPerf gave up while it was behind are in no record"
+        } else {
+            ""
+        };
+        Some(finding(
+            "wait-in-the-client",
+            format!(
+                "requests were sent {median:.1} ms (p50) and {most:.1} ms (p99) after they were due; {tool} measures from the send{more}"
+            ),
+            "here latencies run from the instant at which a request was due, as its user would have felt them",
+        ))
+    }
+}
+
+/// Tools whose time per token runs to the end of the stream, not to the last token.
+fn to_the_end(tool: Tool) -> Option<Finding> {
+    let told = match tool {
+        Tool::LlmPerf => {
+            "llmperf's inter-token latency is the whole latency, the wait for the first token included, over the tokens it counted; the end of the stream stands for the last token"
+        }
+        Tool::ItlLines => {
+            "the harness's own TPOT runs to the end of the stream; here to the last token, as its gaps have it"
+        }
+        _ => return None,
+    };
+    Some(finding(
+        "another-tpot",
+        told.to_owned(),
+        "TPOT here is (last - first token) / (tokens - 1): it is not the figure that was published",
+    ))
+}

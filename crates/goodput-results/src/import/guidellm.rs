@@ -1,0 +1,207 @@
+//! GuideLLM's `benchmarks.json`: one benchmark a load, its requests by how they ended, with
+//! instants of the wall clock.
+//!
+//! Source: vllm-project/guidellm, `src/guidellm/schemas/{info,request_stats}.py` and
+//! `src/guidellm/benchmark/schemas`.
+
+use goodput_record::{Outcome, TokenCount, nanos_of};
+use serde::Deserialize;
+
+use super::{
+    Read, Told, ToldLoad, Tool, Trouble,
+    request::{Foreign, count},
+    text::without_nan,
+};
+
+#[derive(Debug, Deserialize)]
+struct File {
+    benchmarks: Vec<Benchmark>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Benchmark {
+    #[serde(default)]
+    config: Config,
+    requests: Groups,
+    #[serde(default)]
+    scheduler_metrics: Scheduler,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Config {
+    strategy: Strategy,
+    backend: Backend,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Strategy {
+    #[serde(alias = "kind")]
+    type_: Option<String>,
+    streams: Option<u32>,
+    rate: Option<f64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Backend {
+    model: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Scheduler {
+    measure_start_time: Option<f64>,
+    measure_end_time: Option<f64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Groups {
+    successful: Option<Vec<Request>>,
+    incomplete: Option<Vec<Request>>,
+    errored: Option<Vec<Request>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Request {
+    #[serde(rename = "request_id")]
+    id: Option<String>,
+    output: Option<String>,
+    reasoning_output: Option<String>,
+    info: Info,
+    #[serde(default)]
+    input_metrics: Usage,
+    #[serde(default)]
+    output_metrics: Usage,
+    prompt_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Usage {
+    text_tokens: Option<u64>,
+    cached_tokens: Option<u64>,
+    text_words: Option<u64>,
+    text_characters: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Info {
+    timings: Timings,
+    error: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Timings {
+    targeted_start: Option<f64>,
+    resolve_start: Option<f64>,
+    request_start: Option<f64>,
+    #[serde(alias = "first_iteration")]
+    first_token_iteration: Option<f64>,
+    first_output_token_iteration: Option<f64>,
+    #[serde(alias = "last_iteration")]
+    last_token_iteration: Option<f64>,
+    #[serde(alias = "iterations")]
+    token_iterations: u64,
+    request_end: Option<f64>,
+    resolve_end: Option<f64>,
+}
+
+pub(super) fn read(content: &str) -> Read {
+    let file: File = serde_json::from_str(&without_nan(content))
+        .map_err(|e| Trouble::form(Tool::GuideLlm, &e))?;
+    Ok(file.benchmarks.into_iter().map(point).collect())
+}
+
+fn point(benchmark: Benchmark) -> Told {
+    let strategy = &benchmark.config.strategy;
+    let load = match (strategy.type_.as_deref(), strategy.streams, strategy.rate) {
+        (Some("synchronous"), ..) => Some(ToldLoad::Users(1)),
+        (Some("concurrent"), Some(streams), _) => Some(ToldLoad::Users(streams)),
+        (Some("poisson" | "constant"), _, Some(rate)) => Some(ToldLoad::Rate(rate)),
+        _ => None,
+    };
+    let ended = |requests: Option<Vec<Request>>, outcome: Outcome| {
+        requests
+            .unwrap_or_default()
+            .into_iter()
+            .map(move |r| request(r, outcome))
+    };
+    let groups = benchmark.requests;
+    let mut requests: Vec<Foreign> = ended(groups.successful, Outcome::Ok)
+        .chain(ended(groups.incomplete, Outcome::Cancelled))
+        .chain(ended(groups.errored, Outcome::Failed))
+        .collect();
+    requests.sort_by_key(|r| r.sent.or(r.due));
+    let measured = &benchmark.scheduler_metrics;
+    Told {
+        tool: Tool::GuideLlm,
+        model: benchmark.config.backend.model,
+        load,
+        chat: None,
+        requests,
+        window: measured
+            .measure_start_time
+            .zip(measured.measure_end_time)
+            .filter(|(from, to)| *from > 0.0 && to > from)
+            .map(|(from, to)| (nanos_of(from), nanos_of(to))),
+    }
+}
+
+fn request(request: Request, outcome: Outcome) -> Foreign {
+    let at = &request.info.timings;
+    let start = at.request_start.or(at.resolve_start);
+    let since = |t: Option<f64>| Some(nanos_of((t? - start?).max(0.0)));
+    let output = request.output_tokens.or(request.output_metrics.text_tokens);
+    // The server's usage where it sent one, else the number of events; the file does not say which.
+    let output = output.map(|n| TokenCount::Tokenizer(count(n)));
+    let first_token = since(at.first_token_iteration);
+    let mut out = if outcome == Outcome::Ok {
+        Foreign::answered(first_token, output)
+    } else {
+        let mut cut = Foreign::of(outcome);
+        cut.first_token = first_token;
+        cut.end.output_tokens = output;
+        cut
+    };
+    if out.first_token.is_some() {
+        out.first_answer = since(at.first_output_token_iteration);
+        out.last_token = since(at.last_token_iteration).or(first_token);
+        out.events = (at.token_iterations > 0).then(|| count(at.token_iterations));
+    }
+    out.sent = start.map(nanos_of);
+    out.due = at.targeted_start.map(nanos_of);
+    out.lived = since(at.request_end.or(at.resolve_end)).unwrap_or(0);
+    let input = request.prompt_tokens.or(request.input_metrics.text_tokens);
+    out.end.input_tokens = input.map(count);
+    out.end.cached_tokens = request.input_metrics.cached_tokens.map(count);
+    (out.end.characters, out.end.words) = text(&request);
+    out.id = request.id;
+    out.error = request.info.error;
+    out
+}
+
+/// Characters and words of an answer: of its text where it was kept, else as GuideLLM counted.
+fn text(request: &Request) -> (u32, u32) {
+    let parts = [&request.reasoning_output, &request.output];
+    if parts.iter().all(|part| part.is_none()) {
+        let told = &request.output_metrics;
+        let of = |n: Option<u64>| count(n.unwrap_or(0));
+        return (of(told.text_characters), of(told.text_words));
+    }
+    let sum = |of: fn(&str) -> usize| {
+        parts
+            .iter()
+            .filter_map(|p| p.as_deref())
+            .map(of)
+            .sum::<usize>()
+    };
+    (
+        count(sum(|t| t.chars().count()) as u64),
+        count(sum(|t| t.split_whitespace().count()) as u64),
+    )
+}

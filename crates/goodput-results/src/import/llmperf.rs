@@ -1,0 +1,153 @@
+//! llmperf's individual responses: `*_individual_responses.json`, or a CSV of them with a column
+//! `run`. No instant of a request is written down.
+//!
+//! Source: ray-project/llmperf, and the files of ray-project/llmperf-leaderboard.
+
+use std::collections::BTreeMap;
+
+use goodput_record::{Outcome, TokenCount};
+use serde::Deserialize;
+
+use super::{
+    Read, Told, Tool, Trouble,
+    request::{Foreign, count, span},
+    text::without_nan,
+};
+
+/// One response, under the names of either file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Response {
+    ttft_s: f64,
+    end_to_end_latency_s: f64,
+    number_input_tokens: u64,
+    number_output_tokens: u64,
+    error_code: Option<f64>,
+    error_msg: Option<String>,
+}
+
+pub(super) fn read(content: &str, run: Option<&str>) -> Read {
+    let responses = if content.trim_start().starts_with('[') {
+        serde_json::from_str(&without_nan(content)).map_err(|e| Trouble::form(Tool::LlmPerf, &e))?
+    } else {
+        rows(content, run)?
+    };
+    Ok(vec![Told {
+        tool: Tool::LlmPerf,
+        model: run.map(str::to_owned),
+        load: None,
+        chat: None,
+        requests: responses.iter().map(request).collect(),
+        window: None,
+    }])
+}
+
+fn request(response: &Response) -> Foreign {
+    let first_token = span(response.ttft_s);
+    let code = response.error_code.filter(|code| code.abs() > 0.0);
+    let failed = code.is_some() || response.error_msg.as_ref().is_some_and(|m| !m.is_empty());
+    let mut request = if failed {
+        let outcome = match code {
+            Some(429.0 | 503.0) => Outcome::Rejected,
+            _ => Outcome::Failed,
+        };
+        Foreign::of(outcome)
+    } else {
+        let tokens = TokenCount::Tokenizer(count(response.number_output_tokens));
+        Foreign::answered(first_token, Some(tokens))
+    };
+    let end = span(response.end_to_end_latency_s);
+    if request.first_token.is_some() {
+        request.last_token = end;
+    }
+    request.lived = end.unwrap_or(0);
+    request.end.input_tokens = Some(count(response.number_input_tokens));
+    request.end.http_status = code.and_then(|code| {
+        [429_u16, 500, 503]
+            .into_iter()
+            .find(|&s| (code - f64::from(s)).abs() < 0.5)
+    });
+    request.error = response.error_msg.clone().filter(|m| !m.is_empty());
+    request
+}
+
+/// The rows of one run of a CSV.
+fn rows(content: &str, run: Option<&str>) -> Result<Vec<Response>, Trouble> {
+    let mut lines = content.lines().filter(|line| !line.trim().is_empty());
+    let header: Vec<&str> = lines
+        .next()
+        .unwrap_or_default()
+        .split(',')
+        .map(str::trim)
+        .collect();
+    let column = |name: &str| {
+        header.iter().position(|h| *h == name).ok_or_else(|| {
+            Trouble::new(
+                format!("there is no column `{name}`"),
+                "name the tool that wrote it with --from",
+            )
+        })
+    };
+    let at = [
+        column("ttft_s")?,
+        column("e2e_s")?,
+        column("input_tokens")?,
+        column("output_tokens")?,
+        column("error")?,
+    ];
+    let run_at = column("run").ok();
+    let mut runs: BTreeMap<&str, Vec<Response>> = BTreeMap::new();
+    for (line, number) in lines.zip(2_u32..) {
+        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+        let response = row(&cells, at).ok_or_else(|| {
+            Trouble::new(
+                format!("line {number} is not a row of numbers"),
+                "every row has ttft_s, e2e_s, input_tokens, output_tokens and error",
+            )
+        })?;
+        let name = run_at
+            .and_then(|at| cells.get(at))
+            .copied()
+            .unwrap_or_default();
+        runs.entry(name).or_default().push(response);
+    }
+    let names: Vec<&str> = runs.keys().copied().collect();
+    let chosen = match (run, names.as_slice()) {
+        (Some(run), _) => run.to_owned(),
+        (None, [only]) => (*only).to_owned(),
+        (None, _) => {
+            return Err(Trouble::new(
+                format!("the file holds {} runs: {}", names.len(), names.join(", ")),
+                "choose one with --run NAME: runs of several servers are several results",
+            ));
+        }
+    };
+    let known = names.join(", ");
+    runs.remove(chosen.as_str()).ok_or_else(|| {
+        Trouble::new(
+            format!("there is no run `{chosen}`"),
+            format!("it holds {known}"),
+        )
+    })
+}
+
+fn row(cells: &[&str], at: [usize; 5]) -> Option<Response> {
+    let number = |i: usize| cells.get(at[i])?.parse::<f64>().ok();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a count that is written as 9 or as 9.0"
+    )]
+    let whole = |n: f64| n.max(0.0) as u64;
+    Some(Response {
+        ttft_s: number(0)?,
+        end_to_end_latency_s: number(1)?,
+        number_input_tokens: whole(number(2)?),
+        number_output_tokens: whole(number(3)?),
+        error_code: number(4),
+        error_msg: cells
+            .get(at[4])
+            .filter(|cell| !cell.is_empty())
+            .map(|cell| format!("error {cell}")),
+    })
+}

@@ -1,0 +1,170 @@
+//! Result files of other tools, read into the same records and judged by the same books.
+//!
+//! Each reader turns one tool's file into [`Told`]: what that tool wrote down of each request, in
+//! whole nanoseconds, with nothing filled in. What comes after is the same for all: the load is
+//! chosen, requests become records, records are posted to books, books give a row.
+
+mod aiperf;
+mod book;
+mod detect;
+mod findings;
+mod goodput;
+mod guidellm;
+mod inference_perf;
+mod itl_lines;
+mod llmperf;
+mod load;
+mod request;
+#[cfg(test)]
+mod tests;
+mod text;
+mod vllm;
+
+use std::path::{Path, PathBuf};
+
+use goodput_ledger::PointRow;
+use goodput_record::RequestRow;
+use goodput_slo::Slo;
+use goodput_sweep::{Finding, PointChart};
+
+use crate::error::{Result, ResultsError};
+pub use detect::Tool;
+pub use load::ToldLoad;
+use request::Foreign;
+pub(crate) use text::digest;
+
+/// What the caller knows and a file may not tell.
+#[derive(Clone, Debug, Default)]
+pub struct ImportAsk {
+    /// The tool that wrote the files. `None`: seen from the content.
+    pub tool: Option<Tool>,
+    /// Which of several runs in one file.
+    pub run: Option<String>,
+    /// How the load was made.
+    pub load: Option<ToldLoad>,
+    /// The model.
+    pub model: Option<String>,
+    /// GPUs behind the endpoint.
+    pub gpus: Option<u32>,
+}
+
+/// What one or more files of one tool held, judged.
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// The tool.
+    pub tool: Tool,
+    /// The model, where a file or the caller names it.
+    pub model: Option<String>,
+    /// One row a load point.
+    pub points: Vec<PointRow>,
+    /// One chart a load point.
+    pub charts: Vec<PointChart>,
+    /// Every request, point by point.
+    pub requests: Vec<RequestRow>,
+    /// What is to be known of these figures because another tool took them.
+    pub findings: Vec<Finding>,
+    /// Input tokens over all requests: p50, p90, p99.
+    pub input: [Option<f64>; 3],
+    /// Output tokens over the answers that ended well: p50, p90, p99.
+    pub output: [Option<f64>; 3],
+    /// The longest point, in seconds.
+    pub longest_s: f64,
+    /// A number made of the files' bytes: an imported run has no seed, and two of them must not
+    /// look as if they had the same.
+    pub digest: u64,
+}
+
+/// One load point as a file tells it.
+#[derive(Clone, Debug)]
+struct Told {
+    tool: Tool,
+    model: Option<String>,
+    load: Option<ToldLoad>,
+    /// Whether the streams were chat completions, where the tool says so.
+    chat: Option<bool>,
+    requests: Vec<Foreign>,
+    /// The window, where the tool measured in one, in ns on the axis of the requests.
+    window: Option<(u64, u64)>,
+}
+
+/// Reads files of one tool and judges what they hold by `slos`.
+///
+/// # Errors
+/// If a file cannot be read, is of no known form, keeps no single requests, or does not tell how
+/// its load was made and the caller does not either.
+pub fn import(files: &[PathBuf], ask: &ImportAsk, slos: &[Slo]) -> Result<Import> {
+    let mut told = Vec::new();
+    let mut digest = 0;
+    for file in files {
+        let content = text::read(file)?;
+        digest = text::digest(digest, content.as_bytes());
+        told.extend(read(file, &content, ask)?);
+    }
+    let Some(tool) = told.first().map(|t| t.tool) else {
+        return Err(ResultsError::import(
+            files.first().map_or(Path::new(""), PathBuf::as_path),
+            "no load point",
+            "name the file that another tool wrote",
+        ));
+    };
+    if let Some(other) = told.iter().find(|t| t.tool != tool) {
+        return Err(ResultsError::import(
+            &files[0],
+            format!("{} and {} do not go into one result", tool, other.tool),
+            "import them apart; `goodput compare` puts two results side by side",
+        ));
+    }
+    book::gather(tool, &told, ask, slos, digest)
+}
+
+/// Reads one file.
+fn read(file: &Path, content: &str, ask: &ImportAsk) -> Result<Vec<Told>> {
+    let tool = match ask.tool {
+        Some(tool) => tool,
+        None => detect::tool(file, content)?,
+    };
+    let told = match tool {
+        Tool::Vllm => vllm::read(content),
+        Tool::AiPerf => aiperf::read(content),
+        Tool::GuideLlm => guidellm::read(content),
+        Tool::InferencePerf => inference_perf::read(content),
+        Tool::LlmPerf => llmperf::read(content, ask.run.as_deref()),
+        Tool::ItlLines => itl_lines::read(content),
+        Tool::Goodput => goodput::read(file, content),
+    };
+    let told = told.map_err(|trouble| ResultsError::import(file, trouble.message, trouble.hint))?;
+    if told.iter().all(|t| t.requests.is_empty()) {
+        return Err(ResultsError::import(
+            file,
+            format!("no request is in this {tool} file"),
+            tool.keeps_requests_with(),
+        ));
+    }
+    Ok(told)
+}
+
+/// Why a reader gave up.
+#[derive(Debug)]
+struct Trouble {
+    message: String,
+    hint: String,
+}
+
+impl Trouble {
+    fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+
+    /// The file is not of the form it was taken for.
+    fn form(tool: Tool, error: &serde_json::Error) -> Self {
+        Self::new(
+            format!("not as {tool} writes it: {error}"),
+            "name the tool that wrote it with --from",
+        )
+    }
+}
+
+type Read = std::result::Result<Vec<Told>, Trouble>;

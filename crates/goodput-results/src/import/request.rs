@@ -1,0 +1,204 @@
+//! One request as another tool wrote it down, and the record it becomes.
+
+use std::{cell::RefCell, rc::Rc};
+
+use goodput_record::{
+    Arrival, End, Gaps, OpenRequest, Outcome, RequestRecord, RequestSummary, SeriesId, Sink,
+    Timestamp, TokenCount, ToldInstants, Vantage,
+};
+
+/// One request. Instants are nanoseconds on the file's own axis, spans nanoseconds since the send;
+/// what the tool did not write down is `None`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Foreign {
+    /// The id under which the server knew it.
+    pub(super) id: Option<String>,
+    /// When it was due by the schedule.
+    pub(super) due: Option<u64>,
+    /// When it was sent.
+    pub(super) sent: Option<u64>,
+    /// To the first byte of the response.
+    pub(super) first_byte: Option<u64>,
+    /// To the first token of any channel. `None`: no token came, or nobody looked.
+    pub(super) first_token: Option<u64>,
+    /// What the tool has as the time to first token of an answer that had none.
+    pub(super) told_ttft: Option<u64>,
+    /// To the first token that is not reasoning.
+    pub(super) first_answer: Option<u64>,
+    /// To the last token.
+    pub(super) last_token: Option<u64>,
+    /// Gaps between token events.
+    pub(super) gaps: Option<Vec<u64>>,
+    /// Token events.
+    pub(super) events: Option<u32>,
+    /// To the end.
+    pub(super) lived: u64,
+    /// Whether it only warmed the server up.
+    pub(super) warm_up: bool,
+    /// How it ended and what was counted.
+    pub(super) end: End,
+    /// Why it failed.
+    pub(super) error: Option<String>,
+    /// A row of our own, which is taken as it is.
+    pub(super) row: Option<Box<goodput_record::RequestRow>>,
+}
+
+impl Foreign {
+    /// A request of which nothing but its outcome is known.
+    pub(super) fn of(outcome: Outcome) -> Self {
+        Self {
+            id: None,
+            due: None,
+            sent: None,
+            first_byte: None,
+            first_token: None,
+            told_ttft: None,
+            first_answer: None,
+            last_token: None,
+            gaps: None,
+            events: None,
+            lived: 0,
+            warm_up: false,
+            end: End::of(outcome),
+            error: None,
+            row: None,
+        }
+    }
+
+    /// An answer that came, or one without a token that the tool took for one: a success without
+    /// output is [`Outcome::Empty`], and has no first token, whatever was written for it.
+    pub(super) fn answered(first_token: Option<u64>, tokens: Option<TokenCount>) -> Self {
+        let none =
+            tokens.is_some_and(|t| t.get() == 0) || (first_token.is_none() && tokens.is_none());
+        let outcome = if none { Outcome::Empty } else { Outcome::Ok };
+        let mut request = Self::of(outcome);
+        request.end.output_tokens = tokens;
+        request.end.streamed = first_token.is_some() || none;
+        if none {
+            request.told_ttft = first_token;
+        } else {
+            request.first_token = first_token;
+        }
+        request
+    }
+
+    /// Token events: as seen, else one a gap and one more, else one a token.
+    pub(super) fn events(&self) -> u32 {
+        let by_gaps = self
+            .gaps
+            .as_ref()
+            .and_then(|g| u32::try_from(g.len() + 1).ok());
+        let by_tokens = self.end.output_tokens.map_or(0, TokenCount::get);
+        self.events.or(by_gaps).unwrap_or(by_tokens)
+    }
+
+    /// How long it was in flight, from its send to its end.
+    pub(super) fn span(&self) -> u64 {
+        [self.last_token, self.first_token]
+            .into_iter()
+            .flatten()
+            .fold(self.lived, u64::max)
+    }
+
+    /// The record of the request that is number `id`, due at `origin` and sent at `sent`.
+    pub(super) fn record(
+        &self,
+        id: u64,
+        origin: Timestamp,
+        sent: Option<Timestamp>,
+    ) -> RequestRecord {
+        let tokens = self.end.output_tokens.map_or(0, TokenCount::get);
+        let arrival = Arrival {
+            id,
+            origin,
+            series: SeriesId::default(),
+            vantage: Vantage::Client,
+            session: u32::try_from(id).unwrap_or(u32::MAX),
+            step: 0,
+            steps: 1,
+            // What was planned is not told: what was counted stands for it in the row.
+            planned_input_tokens: self.end.input_tokens.unwrap_or_default(),
+            planned_cached_tokens: 0,
+            planned_output_tokens: tokens,
+        };
+        if let (Some(gaps), Some(first)) = (&self.gaps, self.first_token) {
+            return self.token_by_token(arrival, sent, gaps, first);
+        }
+        let after = |ns: u64| after(sent.unwrap_or(origin), ns);
+        let told = ToldInstants {
+            sent,
+            first_byte: self.first_byte.map(after),
+            first_token: self.first_token.map(after),
+            first_answer: self.first_answer.map(after),
+            last_token: self.last_token.map(after),
+            ended: after(self.span()),
+        };
+        RequestRecord {
+            summary: RequestSummary::told(arrival, &told, self.events(), self.end),
+            gaps: Gaps::NotKept,
+        }
+    }
+
+    /// The record where every gap is known: as if it were measured.
+    fn token_by_token(
+        &self,
+        arrival: Arrival,
+        sent: Option<Timestamp>,
+        gaps: &[u64],
+        first: u64,
+    ) -> RequestRecord {
+        let sink = Rc::new(Caught::default());
+        let mut open = OpenRequest::arrive(Rc::clone(&sink), arrival);
+        let from = sent.unwrap_or(arrival.origin);
+        if let Some(at) = sent {
+            open.sent(at);
+        }
+        if let Some(byte) = self.first_byte {
+            open.first_byte(after(from, byte));
+        }
+        let instants = gaps.iter().scan(first, |at, gap| {
+            *at = at.saturating_add(*gap);
+            Some(*at)
+        });
+        for at in std::iter::once(first).chain(instants) {
+            let answer = self.first_answer.is_some_and(|answer| at >= answer);
+            open.token_event(after(from, at), 0, answer);
+        }
+        open.end(after(from, self.span()), self.end);
+        sink.record()
+    }
+}
+
+fn after(from: Timestamp, ns: u64) -> Timestamp {
+    Timestamp::from_nanos(from.nanos().saturating_add(ns))
+}
+
+/// Catches the record that an open request ends as.
+#[derive(Debug, Default)]
+struct Caught(RefCell<Option<RequestRecord>>);
+
+impl Caught {
+    fn record(&self) -> RequestRecord {
+        self.0
+            .take()
+            .expect("invariant: an open request that has ended has a record")
+    }
+}
+
+impl Sink for Caught {
+    fn arrived(&self, _: &Arrival) {}
+
+    fn ended(&self, record: RequestRecord) {
+        *self.0.borrow_mut() = Some(record);
+    }
+}
+
+/// Seconds of the other tool's file as nanoseconds; what is not positive is no time at all.
+pub(super) fn span(seconds: f64) -> Option<u64> {
+    (seconds > 0.0).then(|| goodput_record::nanos_of(seconds))
+}
+
+/// A count of the other tool's file.
+pub(super) fn count(tokens: u64) -> u32 {
+    u32::try_from(tokens).unwrap_or(u32::MAX)
+}
