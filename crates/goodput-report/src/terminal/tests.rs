@@ -151,7 +151,7 @@ fn the_moving_line_fits_the_terminal() {
     let live = Live {
         load: "40 in flight".to_owned(),
         phase: "measuring",
-        point: (5, 14),
+        point: (5, Some(14)),
         done: 0.52,
         requests: 1204,
         in_flight: 40,
