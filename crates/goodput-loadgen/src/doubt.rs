@@ -39,7 +39,8 @@ pub(crate) struct Latencies {
     tpot: Distribution,
     /// Gaps between tokens: a TPOT is moved by the lateness of two reads over these.
     gaps: Distribution,
-    e2e: Distribution,
+    /// Sum in ns, and how many.
+    e2e: (u128, u64),
 }
 
 impl Latencies {
@@ -55,7 +56,10 @@ impl Latencies {
             self.tpot.record(nanos(tpot));
             self.gaps.record(u64::from(gaps));
         }
-        self.e2e.record_option(summary.e2e().map(nanos));
+        if let Some(e2e) = summary.e2e() {
+            self.e2e.0 += e2e.as_nanos();
+            self.e2e.1 += 1;
+        }
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
@@ -63,7 +67,14 @@ impl Latencies {
         self.ttft_from_send.merge(&other.ttft_from_send);
         self.tpot.merge(&other.tpot);
         self.gaps.merge(&other.gaps);
-        self.e2e.merge(&other.e2e);
+        self.e2e.0 += other.e2e.0;
+        self.e2e.1 += other.e2e.1;
+    }
+
+    /// Mean E2E in ns.
+    fn e2e_mean_ns(&self) -> Option<f64> {
+        let (sum, n) = self.e2e;
+        (n > 0).then(|| sum as f64 / n as f64)
     }
 
     /// TTFT at the median.
@@ -234,7 +245,7 @@ fn displaced(report: &PointReport) -> Option<Invalid> {
 /// Whether the users of a closed loop spent too much of their time between an answer and the next
 /// request: then fewer were in flight than the load says.
 fn idle(report: &PointReport) -> Option<Invalid> {
-    let (late, served) = (report.send_lag.mean()?, report.latencies.e2e.mean()?);
+    let (late, served) = (report.send_lag.mean()?, report.latencies.e2e_mean_ns()?);
     let share = late / (late + served).max(1.0);
     (share > MOVED_SHARE && late > nanos(GAP_FLOOR) as f64).then(|| Invalid::Idle {
         share,

@@ -11,6 +11,10 @@ const FULL: f64 = 0.7;
 /// Below this share of the time neither waiting nor theft explains a lateness.
 const NOTABLE: f64 = 0.01;
 
+/// Shares are of at least this long: over a point of some milliseconds, which wakes up, answers and
+/// ends, every thread is busy.
+const SHORTEST: Duration = Duration::from_millis(100);
+
 /// Counters of the machine at one instant; two of them make a [`Machine`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
@@ -83,7 +87,7 @@ impl Machine {
         /// Nanoseconds of a tick of `/proc/stat`: `USER_HZ` is 100 wherever Linux runs.
         const TICK_NS: u64 = 10_000_000;
         let wall = after.at.since(before.at).unwrap_or_default();
-        let share = |ns: u64| ns as f64 / wall.max(Duration::from_nanos(1)).as_nanos() as f64;
+        let share = |ns: u64| ns as f64 / wall.max(SHORTEST).as_nanos() as f64;
         let grown = |of: fn(&Reading) -> Option<u64>| of(after)?.checked_sub(of(before)?);
         Self {
             cpu_share: share(after.process_ns.saturating_sub(before.process_ns)),
@@ -224,6 +228,18 @@ mod tests {
             ..starved
         };
         assert!(full.cause().contains("--threads"), "{}", full.cause());
+    }
+
+    #[test]
+    fn a_point_of_no_length_is_no_full_core() {
+        let now = Reading::take(Timestamp::ZERO);
+        let later = Reading {
+            at: Timestamp::from_nanos(900_000),
+            process_ns: now.process_ns + 900_000,
+            thread_ns: now.thread_ns + 900_000,
+            ..now
+        };
+        assert!(Machine::between(&now, &later).thread_share < 0.01);
     }
 
     #[test]

@@ -366,9 +366,11 @@ impl<O: Observer + 'static> Run<O> {
         let run = Rc::clone(self);
         self.flights.borrow_mut().spawn_local(async move {
             let text = exchange.run(ready.wire).await;
+            // An answer that never came ends a conversation as well as its last one.
+            let over = !run.workload.borrow().goes_on(planned.session);
             run.conversations
                 .borrow_mut()
-                .remember(planned.session, planned.step, last, text);
+                .remember(planned.session, planned.step, over, text);
             run.dispatch();
         });
     }

@@ -41,6 +41,24 @@ impl SeenPrefixes {
             self.chains.insert(chain);
         }
     }
+
+    /// Forgets every prefix of more than `shared` of these segments: no request will start with one
+    /// again. Without that the memory of a long run would grow with its sessions.
+    pub fn forget(&mut self, segments: &[Segment], shared: usize) {
+        let mut chain = 0;
+        for (index, segment) in segments.iter().enumerate() {
+            chain = extend(chain, segment);
+            if index >= shared {
+                self.chains.remove(&chain);
+            }
+        }
+    }
+
+    /// How many prefixes are remembered.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.chains.len()
+    }
 }
 
 fn extend(chain: u64, segment: &Segment) -> u64 {

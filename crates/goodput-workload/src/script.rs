@@ -269,7 +269,12 @@ impl Scripts<'_> {
         session.shareable = if blocks || session.step + 1 < session.steps {
             session.segments.len()
         } else {
-            usize::from(self.spec.system_tokens > 0) + usize::from(self.spec.groups.is_some())
+            self.shared_segments()
         };
+    }
+
+    /// How many leading segments of a drawn prompt other sessions have, too.
+    pub(crate) fn shared_segments(&self) -> usize {
+        usize::from(self.spec.system_tokens > 0) + usize::from(self.spec.groups.is_some())
     }
 }

@@ -5,6 +5,7 @@ use std::{
     fmt::Write as _,
     num::NonZeroU32,
     sync::Arc,
+    time::Duration,
 };
 
 use goodput_record::Timestamp;
@@ -471,4 +472,23 @@ proptest! {
         let table = format!("arrivals = 'trace'\n[rows]\ntable = '''\n{}'''", text.replace('\'', ""));
         let _ = WorkloadSpec::parse("any", &table);
     }
+}
+
+/// A long run's memory is that of the sessions under way, not of those that were.
+#[test]
+fn sessions_that_ended_are_forgotten() {
+    let users = NonZeroU32::new(8).unwrap();
+    let mut workload = Workload::new(&spec(CHATTY), Load::Closed(users), 3, Shard::WHOLE);
+    let mut most = 0;
+    let mut now = Timestamp::from_seconds(10.0);
+    for _ in 0..20_000 {
+        let request = workload.take(now).unwrap();
+        now = now.after(Duration::from_millis(1));
+        workload.ended(request.session, now);
+        let last = request.step + 1 == request.steps;
+        assert_eq!(workload.goes_on(request.session), !last);
+        most = most.max(workload.remembered());
+    }
+    // The system prompt, and two segments a step of each session under way.
+    assert!(most <= 1 + 8 * 12, "{most} prefixes are remembered");
 }

@@ -252,9 +252,28 @@ impl Workload {
             let due = if open { at.after(wait) } else { at };
             self.sessions.insert(number, session);
             self.waiting.push(Reverse((due, number)));
-        } else if let Source::Users { count } = self.source {
-            self.begin(session.number + u64::from(count), at);
+        } else {
+            // The rows of a trace may ask for the same blocks again; drawn text is nobody else's.
+            if matches!(self.spec.shape, Shape::Drawn { .. }) {
+                let shared = self.scripts().shared_segments();
+                self.seen.forget(&session.segments, shared);
+            }
+            if let Source::Users { count } = self.source {
+                self.begin(session.number + u64::from(count), at);
+            }
         }
+    }
+
+    /// Prefixes that are remembered.
+    #[cfg(test)]
+    pub(crate) fn remembered(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// Whether `session` has a request in flight or to come.
+    #[must_use]
+    pub fn goes_on(&self, session: u32) -> bool {
+        self.sessions.contains_key(&session)
     }
 
     /// Opens a session and lets its first step wait for `due`. Past the last row nothing happens.

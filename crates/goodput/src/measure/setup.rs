@@ -145,15 +145,7 @@ impl Setting<'_> {
             .share
             .as_ref()
             .map_or_else(|| Ok(Clock::start()), |s| s.clock())?;
-        let client = self.client(target.clone(), clock, &run_id).await?;
-        self.allow_address(&client)?;
-        let facts = probe_server(&client).await.map_err(|e| self.unusable(&e))?;
-        for note in &facts.notes {
-            self.voice.say(&format!("note: {note}"));
-        }
-        self.fits(&facts)?;
-        target.model.clone_from(&facts.model);
-        let client = self.client(target.clone(), clock, &run_id).await?;
+        let (client, facts) = self.meet(&mut target, clock, &run_id).await?;
         let stop = Stop::new();
         let signal = signals::watch(&stop, self.voice);
         let learning = Composer::learn(&client, &facts, &self.spec, self.is_cold()?, self.voice);
@@ -182,8 +174,7 @@ impl Setting<'_> {
             None
         };
         self.announce(&paper);
-        let objective = self.slos[0].objective().share;
-        let mut run = Run {
+        let run = Run {
             compose: Rc::new(composer),
             stop,
             signal,
@@ -195,7 +186,7 @@ impl Setting<'_> {
             cold: self.is_cold()?,
             lengths: self.lengths()?,
             question: Question {
-                objective,
+                objective: self.slos[0].objective().share,
                 e2e_at_tokens: self.flags.e2e_at,
             },
             rows,
@@ -214,6 +205,15 @@ impl Setting<'_> {
             spec: Arc::new(self.spec.clone()),
             client,
         };
+        self.carry_through(run, work).await
+    }
+
+    /// Measures, writes and prints.
+    async fn carry_through(
+        &self,
+        mut run: Run,
+        work: impl AsyncFnOnce(&mut Run) -> Result<(), Failure>,
+    ) -> Result<Exit, Failure> {
         let went = self.measure(&mut run, work).await;
         run.live.clear();
         if self.task.dry_run {
@@ -223,6 +223,25 @@ impl Setting<'_> {
         // The further threads hold on to the files, too.
         run.team = Team::default();
         document::finish(run, went, self.flags.format, self.voice)
+    }
+
+    /// Finds out who answers, whether it may be asked and can be, and puts its model into the target.
+    async fn meet(
+        &self,
+        target: &mut Target,
+        clock: Clock,
+        run_id: &str,
+    ) -> Result<(Rc<Client>, ServerFacts), Failure> {
+        let client = self.client(target.clone(), clock, run_id).await?;
+        self.allow_address(&client)?;
+        let facts = probe_server(&client).await.map_err(|e| self.unusable(&e))?;
+        for note in &facts.notes {
+            self.voice.say(&format!("note: {note}"));
+        }
+        self.fits(&facts)?;
+        target.model.clone_from(&facts.model);
+        let client = self.client(target.clone(), clock, run_id).await?;
+        Ok((client, facts))
     }
 
     /// The writer of `requests.jsonl`, with a share's own files beside it. What it can no longer keep
