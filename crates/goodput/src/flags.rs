@@ -283,6 +283,17 @@ pub(crate) struct SweepFlags {
     /// What the windows of each search may last together [default: 6m, on the emulator 50s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) budget: Option<String>,
+    /// Measure on so many boots of the server, which is restarted in between; with --resume, that many
+    /// in all
+    #[arg(long, value_name = "N")]
+    pub(crate) boots: Option<std::num::NonZeroU32>,
+    /// Measure one more boot of the sweep in this folder, or up to --boots of them
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "seed", "dry_run"])]
+    pub(crate) resume: Option<PathBuf>,
+    /// Command of the shell that restarts the server between boots [default: you do, and the next boot
+    /// begins when it answers again]
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) restart_cmd: Option<String>,
     /// Print what would be run and how long it takes, then stop
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -1,6 +1,7 @@
 //! From flags to a run, and from a run to its folder, its answer and its exit code.
 
 use std::{
+    collections::BTreeMap,
     num::NonZeroU32,
     path::PathBuf,
     rc::Rc,
@@ -19,6 +20,7 @@ use goodput_sweep::{HoldsFor, Question};
 use goodput_workload::{Load, WorkloadSpec};
 
 use super::{
+    boots::joined,
     compose::Composer,
     document::{self, Paper},
     hardware,
@@ -55,6 +57,8 @@ pub(crate) struct Task {
     pub(crate) most_users: Option<NonZeroU32>,
     /// Only say what would be done.
     pub(crate) dry_run: bool,
+    /// Whether stdout gets the result; else it is only written.
+    pub(crate) prints: bool,
 }
 
 /// Sets a run up, lets `work` measure, and writes and prints what was found.
@@ -222,7 +226,8 @@ impl Setting<'_> {
         }
         // The further threads hold on to the files, too.
         run.team = Team::default();
-        document::finish(run, went, self.flags.format, self.voice)
+        let format = self.task.prints.then_some(self.flags.format);
+        document::finish(run, went, format, self.voice)
     }
 
     /// The writer of `requests.jsonl`, with a share's own files beside it. What it can no longer keep
@@ -405,6 +410,24 @@ impl Setting<'_> {
         Ok(())
     }
 
+    /// What the run was asked for, as it is to be asked for again on the next boot.
+    fn asked(&self) -> BTreeMap<String, String> {
+        let flags = self.flags;
+        let told = [
+            ("seed", Some(self.seed.to_string())),
+            ("slo", Some(joined(&flags.slo))),
+            ("workload", flags.workload.clone()),
+            ("duration", flags.duration.clone()),
+            ("warmup", flags.warmup.clone()),
+            ("ramp", flags.ramp.clone()),
+            ("requests", flags.requests.map(|n| n.to_string())),
+            ("e2e_at", Some(flags.e2e_at.to_string())),
+        ];
+        told.into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect()
+    }
+
     fn paper(
         &self,
         client: &Client,
@@ -414,10 +437,10 @@ impl Setting<'_> {
     ) -> Result<Paper, Failure> {
         let url = client.target().endpoint.to_string();
         let mut settings = server::saved(&self.flags.server);
-        settings.insert("seed".to_owned(), self.seed.to_string());
+        settings.extend(self.asked());
         if self.emulated {
             settings.insert("profile".to_owned(), self.flags.emulator.profile.clone());
-            settings.insert("faults".to_owned(), self.flags.emulator.faults.join(" "));
+            settings.insert("faults".to_owned(), joined(&self.flags.emulator.faults));
         }
         let workload = workload::facts(&self.spec, &composer.counted_by());
         let mut holds_for = document::holds_for(&url, facts, &self.slos, workload, self.flags.gpus);
@@ -462,7 +485,7 @@ fn agree(slos: &[Slo], spec: &WorkloadSpec, flags: &RunFlags, voice: Voice) -> R
 }
 
 /// A seed that no other run has.
-fn fresh_seed() -> u64 {
+pub(crate) fn fresh_seed() -> u64 {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
