@@ -8,7 +8,7 @@ use goodput_stats::{CONFIDENCE, Interval, wilson};
 use super::{BootSummary, BootValue, one_a_load, over_boots, same_point, spread};
 use crate::{
     answers::{Question, answers},
-    document::{PointChart, RunResult},
+    document::{Finding, HoldsFor, PointChart, RunResult},
     findings::findings,
 };
 
@@ -23,7 +23,7 @@ pub fn merge_result(first: RunResult, boots: Vec<BootSummary>, question: Questio
     let points = merge_points(&boots);
     let operating_point = answers(&points, question);
     let mut result = RunResult {
-        findings: findings(&points, &operating_point, &last.holds_for),
+        findings: findings_of(&boots, &first.holds_for, question),
         operating_point,
         charts: charts(&first, &points),
         points,
@@ -32,6 +32,34 @@ pub fn merge_result(first: RunResult, boots: Vec<BootSummary>, question: Questio
     };
     result.holds_for.boot = holds_for(&result);
     result
+}
+
+/// What each boot's own points show, once for all boots that show it. A mean over boots is not looked
+/// at: what does not fit together in it may fit on every boot.
+fn findings_of(boots: &[BootSummary], holds_for: &HoldsFor, question: Question) -> Vec<Finding> {
+    let mut found: Vec<(Finding, Vec<String>)> = Vec::new();
+    for boot in boots {
+        let of_boot = findings(&boot.points, &answers(&boot.points, question), holds_for);
+        for finding in of_boot {
+            let number = boot.boot.to_string();
+            match found.iter_mut().find(|(f, _)| f.name == finding.name) {
+                Some((known, numbers)) => {
+                    known.severe |= finding.severe;
+                    if !numbers.contains(&number) {
+                        numbers.push(number);
+                    }
+                }
+                None => found.push((finding, vec![number])),
+            }
+        }
+    }
+    found
+        .into_iter()
+        .map(|(finding, numbers)| Finding {
+            evidence: format!("boot {}: {}", numbers.join(", "), finding.evidence),
+            ..finding
+        })
+        .collect()
 }
 
 /// The charts of a boot under the numbers of the merged points; of a load measured again, the last.

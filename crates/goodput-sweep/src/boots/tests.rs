@@ -243,6 +243,20 @@ fn a_result_says_for_how_many_boots_it_holds() {
 }
 
 #[test]
+fn what_one_boot_shows_is_said_of_that_boot() {
+    let mut boots = vec![boot(1, 1.0), boot(2, 1.0)];
+    boots[1].points[3].valid = false;
+    let merged = merge_result(sample(), boots, question());
+    let invalid: Vec<_> = merged
+        .findings
+        .iter()
+        .filter(|f| f.name == "invalid-points")
+        .collect();
+    assert_eq!(invalid.len(), 1);
+    assert!(invalid[0].evidence.starts_with("boot 2: "), "{invalid:?}");
+}
+
+#[test]
 fn a_result_from_before_boots_is_read() {
     let mut old: BTreeMap<String, serde_json::Value> =
         serde_json::from_value(serde_json::to_value(sample()).unwrap()).unwrap();

@@ -1,7 +1,6 @@
 //! From flags to a run, and from a run to its folder, its answer and its exit code.
 
 use std::{
-    collections::BTreeMap,
     num::NonZeroU32,
     path::PathBuf,
     rc::Rc,
@@ -20,7 +19,7 @@ use goodput_sweep::{HoldsFor, Question};
 use goodput_workload::{Load, WorkloadSpec};
 
 use super::{
-    boots::joined,
+    boots::{asked, joined},
     compose::Composer,
     document::{self, Paper},
     hardware,
@@ -410,24 +409,6 @@ impl Setting<'_> {
         Ok(())
     }
 
-    /// What the run was asked for, as it is to be asked for again on the next boot.
-    fn asked(&self) -> BTreeMap<String, String> {
-        let flags = self.flags;
-        let told = [
-            ("seed", Some(self.seed.to_string())),
-            ("slo", Some(joined(&flags.slo))),
-            ("workload", flags.workload.clone()),
-            ("duration", flags.duration.clone()),
-            ("warmup", flags.warmup.clone()),
-            ("ramp", flags.ramp.clone()),
-            ("requests", flags.requests.map(|n| n.to_string())),
-            ("e2e_at", Some(flags.e2e_at.to_string())),
-        ];
-        told.into_iter()
-            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-            .collect()
-    }
-
     fn paper(
         &self,
         client: &Client,
@@ -437,7 +418,7 @@ impl Setting<'_> {
     ) -> Result<Paper, Failure> {
         let url = client.target().endpoint.to_string();
         let mut settings = server::saved(&self.flags.server);
-        settings.extend(self.asked());
+        settings.extend(asked(self.flags, self.seed));
         if self.emulated {
             settings.insert("profile".to_owned(), self.flags.emulator.profile.clone());
             settings.insert("faults".to_owned(), joined(&self.flags.emulator.faults));

@@ -23,7 +23,7 @@ use crate::{
     talk::Voice,
 };
 use earlier::Boot;
-pub(super) use recorded::joined;
+pub(super) use recorded::{asked, joined};
 use restart::Restart;
 
 /// Carries out the boots that are still to be measured.

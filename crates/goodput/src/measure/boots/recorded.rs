@@ -7,8 +7,30 @@ use goodput_sweep::RunResult;
 use super::super::server::HIDDEN;
 use crate::{
     exit::Failure,
-    flags::{Api, Http, SweepFlags},
+    flags::{Api, Http, RunFlags, SweepFlags},
 };
+
+/// What a run was asked for, as it is to be asked for again on the next boot.
+pub(in crate::measure) fn asked(flags: &RunFlags, seed: u64) -> BTreeMap<String, String> {
+    let replicas = flags.emulator.replicas.get();
+    let told = [
+        ("seed", Some(seed.to_string())),
+        ("slo", Some(joined(&flags.slo))),
+        ("workload", flags.workload.clone()),
+        ("duration", flags.duration.clone()),
+        ("warmup", flags.warmup.clone()),
+        ("ramp", flags.ramp.clone()),
+        ("requests", flags.requests.map(|n| n.to_string())),
+        ("e2e_at", Some(flags.e2e_at.to_string())),
+        ("threads", Some(flags.threads.to_string())),
+        ("accelerator", flags.accelerator.clone()),
+        ("weight_bits", flags.weight_bits.map(|n| n.to_string())),
+        ("replicas", (replicas > 1).then(|| replicas.to_string())),
+    ];
+    told.into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
+}
 
 /// The flags with what the folder recorded where nothing else was asked for.
 ///
@@ -42,9 +64,14 @@ pub(super) fn with_recorded(flags: &SweepFlags, first: &RunResult) -> Result<Swe
     run.ramp = same("--ramp", run.ramp.as_ref(), settings.get("ramp"))?;
     run.requests = run.requests.or(number(settings, "requests"));
     run.gpus = run.gpus.or(first.holds_for.gpus);
-    if let Some(tokens) = number(settings, "e2e_at") {
-        run.e2e_at = tokens;
-    }
+    run.accelerator = run
+        .accelerator
+        .take()
+        .or_else(|| settings.get("accelerator").cloned());
+    run.weight_bits = run.weight_bits.or(number(settings, "weight_bits"));
+    run.e2e_at = number(settings, "e2e_at").unwrap_or(run.e2e_at);
+    run.threads = number(settings, "threads").unwrap_or(run.threads);
+    run.emulator.replicas = number(settings, "replicas").unwrap_or(run.emulator.replicas);
     if first.holds_for.server.emulated {
         emulator(&mut flags, settings)?;
     } else {
@@ -148,4 +175,100 @@ fn needed(given: bool, flag: &str) -> Result<(), Failure> {
         "the first boot was measured with {flag}, whose value is not recorded"
     ))
     .hint("name it again"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::flags::{Flags, Verb};
+
+    fn flags(words: &[&str]) -> SweepFlags {
+        let all = ["goodput", "sweep"].iter().chain(words);
+        match Flags::try_parse_from(all).unwrap().verb {
+            Verb::Sweep(flags) => flags,
+            verb => panic!("{verb:?}"),
+        }
+    }
+
+    /// A result as a sweep with these flags leaves it.
+    fn first(words: &[&str]) -> RunResult {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../goodput-report/tests/sample.json"
+        );
+        let text = std::fs::read_to_string(file).unwrap();
+        let mut result: RunResult = serde_json::from_str(&text).unwrap();
+        let flags = flags(words);
+        result.settings = super::super::super::server::saved(&flags.run.server);
+        result.settings.extend(asked(&flags.run, 7));
+        result
+    }
+
+    #[test]
+    fn what_was_asked_for_once_need_not_be_asked_for_again() {
+        let words = [
+            "--url",
+            "http://h:1/v1",
+            "--slo",
+            "voice;chat",
+            "--workload",
+            "azure-code",
+            "--duration",
+            "90s",
+            "--warmup",
+            "3",
+            "--ramp",
+            "1s",
+            "--e2e-at",
+            "77",
+            "--threads",
+            "2",
+            "--api",
+            "completions",
+            "--no-stream",
+            "--timeout-idle",
+            "9s",
+            "--body",
+            "temperature=0",
+        ];
+        let whole = with_recorded(&flags(&["--resume", "d"]), &first(&words)).unwrap();
+        let (run, asked_for) = (&whole.run, flags(&words).run);
+        assert_eq!(run.slo, asked_for.slo);
+        assert_eq!(
+            (&run.workload, &run.duration),
+            (&asked_for.workload, &asked_for.duration)
+        );
+        assert_eq!(
+            (&run.warmup, &run.ramp),
+            (&asked_for.warmup, &asked_for.ramp)
+        );
+        assert_eq!((run.e2e_at, run.threads), (77, asked_for.threads));
+        assert_eq!(
+            (run.server.api, run.server.no_stream),
+            (Api::Completions, true)
+        );
+        assert_eq!(run.server.timeout_idle.as_deref(), Some("9s"));
+        assert_eq!(run.server.timeout_total, None);
+        assert_eq!(run.server.body, ["temperature=0"]);
+        let holds = first(&words).holds_for;
+        assert_eq!(run.server.url.as_deref(), Some(holds.server.url.as_str()));
+        assert_eq!(run.server.model.as_deref(), Some(holds.model.as_str()));
+    }
+
+    #[test]
+    fn another_question_is_refused_and_a_secret_asked_for() {
+        let asked_for = [
+            "--slo", "voice", "--header", "x-key: k", "--body", "token=t",
+        ];
+        let first = first(&asked_for);
+        let refused = |words: &[&str]| with_recorded(&flags(words), &first).unwrap_err().message;
+        assert!(refused(&["--resume", "d", "--slo", "code"]).contains("voice"));
+        assert!(refused(&["--resume", "d"]).contains("--body token=..."));
+        assert!(refused(&["--resume", "d", "--body", "token=t"]).contains("--header 'x-key: ...'"));
+        let named = ["--resume", "d", "--body", "token=t", "--header", "X-Key: k"];
+        let whole = with_recorded(&flags(&named), &first).unwrap();
+        assert_eq!(whole.run.slo, ["voice"]);
+    }
 }
