@@ -1,8 +1,12 @@
 //! The command line as typed. What it means is decided where it is used.
 
+mod compare;
+
 use std::{num::NonZeroU16, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use compare::{CompareFlags, CompareFormat, Undecided};
 
 /// How much load can this LLM server take before users notice?
 #[derive(Debug, Parser)]
@@ -58,7 +62,9 @@ pub(crate) enum Verb {
         goodput sweep                                  # on the built-in emulated replica\n  \
         goodput sweep --url http://vllm:8000/v1 --slo chat\n  \
         goodput sweep --url http://vllm:8000/v1 --slo slo.toml --workload azure-code --gpus 2\n  \
-        goodput sweep --concurrency 1,4,8,12,16 --rate none")]
+        goodput sweep --concurrency 1,4,8,12,16 --rate none\n  \
+        goodput sweep --url http://vllm:8000/v1 --boots 3 --restart-cmd 'docker restart vllm'\n  \
+        goodput sweep --resume runs/chat-1130          # one more boot, after a restart")]
     Sweep(SweepFlags),
     /// Measure one load point
     #[command(after_help = "Examples:\n  \
@@ -283,6 +289,17 @@ pub(crate) struct SweepFlags {
     /// What the windows of each search may last together [default: 6m, on the emulator 50s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) budget: Option<String>,
+    /// Measure on so many boots of the server, which is restarted in between; with --resume, that many
+    /// in all
+    #[arg(long, value_name = "N", conflicts_with = "shard")]
+    pub(crate) boots: Option<std::num::NonZeroU32>,
+    /// Measure one more boot of the sweep in this folder, or up to --boots of them
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "seed", "dry_run", "shard"])]
+    pub(crate) resume: Option<PathBuf>,
+    /// Command of the shell that restarts the server between boots [default: you do, and the next boot
+    /// begins when it answers again]
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) restart_cmd: Option<String>,
     /// Print what would be run and how long it takes, then stop
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -301,67 +318,6 @@ pub(crate) struct BenchFlags {
     pub(crate) rate: Option<f64>,
     #[command(flatten)]
     pub(crate) run: RunFlags,
-}
-
-/// Flags of `compare`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct CompareFlags {
-    /// The base: a result folder or its result.json
-    pub(crate) base: PathBuf,
-    /// The other one
-    pub(crate) other: PathBuf,
-    /// Rules.
-    #[arg(
-        long,
-        value_name = "RULE",
-        help = "Fail (exit 1) where this holds, e.g. 'goodput_tok_s < -3%' or 'ttft_p99_ms > 500ms at 16'; may be repeated"
-    )]
-    pub(crate) fail_on: Vec<String>,
-    /// More rules.
-    #[arg(
-        long,
-        value_name = "FILE",
-        help = "File of rules: fail_on = [\"...\", \"...\"], undecided = \"fail\""
-    )]
-    pub(crate) rules: Option<PathBuf>,
-    /// What a rule comes to that the intervals do not decide [default: pass, with a warning]
-    #[arg(long, value_enum)]
-    pub(crate) undecided: Option<Undecided>,
-    /// Where to write them.
-    #[arg(
-        long,
-        value_name = "FILE",
-        help = "Write the rules' verdicts as JUnit XML"
-    )]
-    pub(crate) junit: Option<PathBuf>,
-    /// Compare across models, SLOs or workloads; models are then ranked by characters a second
-    #[arg(long)]
-    pub(crate) across: bool,
-    /// What stdout carries
-    #[arg(long, value_enum, default_value_t = CompareFormat::Human)]
-    pub(crate) format: CompareFormat,
-}
-
-/// What an undecided rule comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Undecided {
-    /// It passes, with a warning.
-    Pass,
-    /// It fails.
-    Fail,
-}
-
-/// What stdout carries of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CompareFormat {
-    /// Text for people.
-    Human,
-    /// One JSON document.
-    Json,
-    /// Rows of CSV.
-    Csv,
-    /// Markdown for a pull request.
-    Markdown,
 }
 
 /// Flags of `report`.

@@ -55,7 +55,11 @@ pub fn footer(result: &RunResult, folder: Option<&str>, exit: u8, style: Style) 
         );
     }
     if !result.holds_for.boot.is_empty() {
-        out += &format!("holds for  {}\n", result.holds_for.boot);
+        out += &format!("holds for  {}", result.holds_for.boot);
+        if let (true, "sweep", Some(folder)) = (result.boots.is_empty(), &*result.kind, folder) {
+            out += &format!(". Other boots: goodput sweep --resume {folder} --boots 3");
+        }
+        out.push('\n');
     }
     let files = folder.map_or_else(String::new, |folder| {
         format!(

@@ -5,35 +5,81 @@ use std::collections::BTreeMap;
 use goodput_ledger::{Between, ClauseRow, ClientRow, LengthRow, PointRow, SloRow, WithFailures};
 use goodput_stats::{CONFIDENCE, Interval, wilson};
 
-use super::{BootSummary, BootValue, one_a_load, over_boots, spread};
+use super::{BootSummary, BootValue, one_a_load, over_boots, same_point, spread};
 use crate::{
     answers::{Question, answers},
-    document::RunResult,
+    document::{Finding, HoldsFor, PointChart, RunResult},
     findings::findings,
 };
 
 /// A result over all boots: one row a load, answers from these rows, and what it holds for.
 ///
-/// `last` is the run of the last boot; its facts (server, settings) are kept.
+/// `first` is the result of the first boot; its facts (server, settings, run) and charts are kept.
 #[must_use]
-pub fn merge_result(last: RunResult, boots: Vec<BootSummary>, question: Question) -> RunResult {
+pub fn merge_result(first: RunResult, boots: Vec<BootSummary>, question: Question) -> RunResult {
     if boots.len() < 2 {
-        return RunResult { boots, ..last };
+        return first;
     }
     let points = merge_points(&boots);
     let operating_point = answers(&points, question);
     let mut result = RunResult {
-        findings: findings(&points, &operating_point, &last.holds_for),
+        findings: findings_of(&boots, &first.holds_for, question),
         operating_point,
+        charts: charts(&first, &points),
         points,
         boots,
-        ..last
+        ..first
     };
     result.holds_for.boot = holds_for(&result);
     result
 }
 
-/// `3 boots, goodput at 48 in flight within 4%`: how far boots lie apart where goodput is largest.
+/// What each boot's own points show, once for all boots that show it. A mean over boots is not looked
+/// at: what does not fit together in it may fit on every boot.
+fn findings_of(boots: &[BootSummary], holds_for: &HoldsFor, question: Question) -> Vec<Finding> {
+    let mut found: Vec<(Finding, Vec<String>)> = Vec::new();
+    for boot in boots {
+        let of_boot = findings(&boot.points, &answers(&boot.points, question), holds_for);
+        for finding in of_boot {
+            let number = boot.boot.to_string();
+            match found.iter_mut().find(|(f, _)| f.name == finding.name) {
+                Some((known, numbers)) => {
+                    known.severe |= finding.severe;
+                    if !numbers.contains(&number) {
+                        numbers.push(number);
+                    }
+                }
+                None => found.push((finding, vec![number])),
+            }
+        }
+    }
+    found
+        .into_iter()
+        .map(|(finding, numbers)| Finding {
+            evidence: format!("boot {}: {}", numbers.join(", "), finding.evidence),
+            ..finding
+        })
+        .collect()
+}
+
+/// The charts of a boot under the numbers of the merged points; of a load measured again, the last.
+fn charts(of: &RunResult, points: &[PointRow]) -> Vec<PointChart> {
+    let numbered = |chart: &PointChart| {
+        let row = of.points.iter().find(|p| p.point == chart.point)?;
+        let point = points.iter().find(|p| same_point(p, row))?.point;
+        Some((
+            point,
+            PointChart {
+                point,
+                ..chart.clone()
+            },
+        ))
+    };
+    let by_point: BTreeMap<u32, PointChart> = of.charts.iter().filter_map(numbered).collect();
+    by_point.into_values().collect()
+}
+
+/// `3 boots, spread 4.0 %`: how far boots lie apart where goodput is largest.
 fn holds_for(result: &RunResult) -> String {
     let count = result.boots.len();
     let best = result.operating_point.by_goodput.as_ref().map(|g| &g.row);
@@ -62,7 +108,7 @@ pub fn merge_points(boots: &[BootSummary]) -> Vec<PointRow> {
             .collect();
         let mut row = match each.as_slice() {
             [] => any.clone(),
-            [(_, only)] => (*only).clone(),
+            [(_, only)] => of_one_boot(only),
             _ => merge_row(&Rows(each.iter().map(|e| e.1).collect())),
         };
         row.point = number;
@@ -73,6 +119,17 @@ pub fn merge_points(boots: &[BootSummary]) -> Vec<PointRow> {
         row
     });
     merged.collect()
+}
+
+/// A load that is valid on one boot only: its figures stand, its intervals would claim to hold for all
+/// boots.
+fn of_one_boot(only: &PointRow) -> PointRow {
+    let mut row = only.clone();
+    (row.goodput_interval, row.attainment_interval) = (None, None);
+    for slo in &mut row.slos {
+        (slo.goodput_interval, slo.attainment_interval) = (None, None);
+    }
+    row
 }
 
 /// The rows of one load, one a boot, at least one.

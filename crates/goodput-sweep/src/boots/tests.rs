@@ -201,6 +201,9 @@ fn a_point_that_is_not_valid_on_a_boot_is_left_out_and_said() {
     let merged = merge_points(&all);
     assert!((merged[0].goodput_tok_s - all[0].points[0].goodput_tok_s).abs() < 1e-9);
     assert_eq!(merged[0].warnings, ["valid on 2 of 3 boots"]);
+    all[1].points[0].valid = false;
+    let alone = &merge_points(&all)[0];
+    assert!(alone.valid && alone.goodput_interval.is_none() && alone.attainment_interval.is_none());
     for boot in &mut all {
         boot.points[0].valid = false;
     }
@@ -226,6 +229,9 @@ fn a_result_says_for_how_many_boots_it_holds() {
     let merged = merge_result(sample(), boots, question());
     assert_eq!(merged.holds_for.boot, "3 boots, spread 4.0 %");
     assert_eq!(merged.boots.len(), 3);
+    let charted: Vec<u32> = merged.charts.iter().map(|c| c.point).collect();
+    let of = |number: &u32| merged.points.iter().any(|p| p.point == *number);
+    assert!(charted.iter().all(of), "{charted:?}");
     let one = merge_result(sample(), vec![boot(1, 1.0)], question());
     assert_eq!(one.holds_for.boot, sample().holds_for.boot);
     assert_eq!(one.points, sample().points);
@@ -234,6 +240,20 @@ fn a_result_says_for_how_many_boots_it_holds() {
         serde_json::from_str::<crate::RunResult>(&text).unwrap(),
         merged
     );
+}
+
+#[test]
+fn what_one_boot_shows_is_said_of_that_boot() {
+    let mut boots = vec![boot(1, 1.0), boot(2, 1.0)];
+    boots[1].points[3].valid = false;
+    let merged = merge_result(sample(), boots, question());
+    let invalid: Vec<_> = merged
+        .findings
+        .iter()
+        .filter(|f| f.name == "invalid-points")
+        .collect();
+    assert_eq!(invalid.len(), 1);
+    assert!(invalid[0].evidence.starts_with("boot 2: "), "{invalid:?}");
 }
 
 #[test]

@@ -122,12 +122,12 @@ pub(crate) fn keep(run: &Run) {
     let _ = run.folder.write("result.json", &json::document(&result));
 }
 
-/// Writes the folder, prints the answer and says how the program ends. Whatever went wrong, what
+/// Writes the folder, prints the answer (where a `format` is given) and says how the program ends. Whatever went wrong, what
 /// was measured is written first.
 pub(crate) fn finish(
     mut run: Run,
     went: Result<(), Failure>,
-    format: Format,
+    format: Option<Format>,
     voice: Voice,
 ) -> Result<Exit, Failure> {
     let signal = run.signal.get();
@@ -146,7 +146,9 @@ pub(crate) fn finish(
         None => verdict(&result),
     };
     let written = write_files(&result, &run.folder);
-    show(&result, &run.folder, exit, format, voice)?;
+    if let Some(format) = format {
+        show(&result, &run.folder, exit, format, voice)?;
+    }
     if let Some(trouble) = &trouble {
         error_line(&format!(
             "error: {trouble}\nhint: the run was stopped; what was measured so far is kept"

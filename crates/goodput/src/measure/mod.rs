@@ -1,6 +1,7 @@
 //! `goodput sweep` and `goodput bench`: from flags to a result folder.
 
 mod bench;
+mod boots;
 mod compose;
 mod document;
 mod hardware;
@@ -22,6 +23,7 @@ mod workload;
 pub(crate) use document::{definitions, show, slo_facts, started, verdict, write_files};
 use goodput_config::TextError;
 pub(crate) use observer::lock;
+use setup::fresh_seed;
 pub(crate) use signals::Signals;
 
 use crate::{
@@ -32,12 +34,17 @@ use crate::{
 
 /// `goodput sweep`.
 pub(crate) fn sweep(flags: &SweepFlags, voice: Voice) -> Result<Exit, Failure> {
+    let several = flags.boots.is_some_and(|boots| boots.get() > 1);
+    if flags.resume.is_some() || (several && !flags.dry_run) {
+        return boots::sweep_boots(flags, voice);
+    }
     let loads = sweep::Loads::new(flags)?;
     share::check_sweep(flags, &loads)?;
     let task = setup::Task {
         kind: "sweep",
         most_users: loads.warm_up_users(),
         dry_run: flags.dry_run,
+        prints: true,
     };
     setup::carry_out(&flags.run, &task, voice, async |run| {
         voice.say(&loads.cost(run));
@@ -56,6 +63,7 @@ pub(crate) fn bench(flags: &BenchFlags, voice: Voice) -> Result<Exit, Failure> {
         kind: "bench",
         most_users: bench::users(load),
         dry_run: false,
+        prints: true,
     };
     setup::carry_out(&flags.run, &task, voice, async |run| {
         run.point(load, 0).await.map(drop)

@@ -19,6 +19,7 @@ use goodput_sweep::{HoldsFor, Question};
 use goodput_workload::{Load, WorkloadSpec};
 
 use super::{
+    boots::{asked, joined},
     compose::Composer,
     document::{self, Paper},
     hardware,
@@ -55,6 +56,8 @@ pub(crate) struct Task {
     pub(crate) most_users: Option<NonZeroU32>,
     /// Only say what would be done.
     pub(crate) dry_run: bool,
+    /// Whether stdout gets the result; else it is only written.
+    pub(crate) prints: bool,
 }
 
 /// Sets a run up, lets `work` measure, and writes and prints what was found.
@@ -222,7 +225,8 @@ impl Setting<'_> {
         }
         // The further threads hold on to the files, too.
         run.team = Team::default();
-        document::finish(run, went, self.flags.format, self.voice)
+        let format = self.task.prints.then_some(self.flags.format);
+        document::finish(run, went, format, self.voice)
     }
 
     /// Finds out who answers, whether it may be asked and can be, and puts its model into the target.
@@ -433,10 +437,10 @@ impl Setting<'_> {
     ) -> Result<Paper, Failure> {
         let url = client.target().endpoint.to_string();
         let mut settings = server::saved(&self.flags.server);
-        settings.insert("seed".to_owned(), self.seed.to_string());
+        settings.extend(asked(self.flags, self.seed));
         if self.emulated {
             settings.insert("profile".to_owned(), self.flags.emulator.profile.clone());
-            settings.insert("faults".to_owned(), self.flags.emulator.faults.join(" "));
+            settings.insert("faults".to_owned(), joined(&self.flags.emulator.faults));
         }
         let workload = workload::facts(&self.spec, &composer.counted_by());
         let mut holds_for = document::holds_for(&url, facts, &self.slos, workload, self.flags.gpus);
@@ -481,7 +485,7 @@ fn agree(slos: &[Slo], spec: &WorkloadSpec, flags: &RunFlags, voice: Voice) -> R
 }
 
 /// A seed that no other run has.
-fn fresh_seed() -> u64 {
+pub(crate) fn fresh_seed() -> u64 {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

@@ -107,6 +107,23 @@ impl Loads {
         })
     }
 
+    /// These and no others.
+    pub(crate) fn given(users: Vec<NonZeroU32>, rates: Vec<f64>) -> Self {
+        Self {
+            users: if users.is_empty() {
+                Users::Off
+            } else {
+                Users::Given(users)
+            },
+            rates: if rates.is_empty() {
+                Rates::Off
+            } else {
+                Rates::Given(rates)
+            },
+            budget: None,
+        }
+    }
+
     /// The closed loop at which the server is warmed up.
     pub(crate) fn warm_up_users(&self) -> Option<NonZeroU32> {
         match &self.users {

@@ -7,6 +7,7 @@
 
 mod bad_input;
 mod bench;
+mod boots;
 mod client;
 mod faces;
 mod failures;
