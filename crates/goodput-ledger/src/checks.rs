@@ -7,7 +7,7 @@ use goodput_record::{Outcome, Phase, RequestSummary, Timestamp, TokenCount, Usag
 use goodput_stats::{Distribution, level_shift};
 use serde::{Deserialize, Serialize};
 
-use crate::books::{Latency, PointBooks};
+use crate::books::{BUSY_NS, Latency, PointBooks, TOKENS};
 
 /// Sessions, by number, of whose first request the first token is kept.
 const EARLY: u32 = 4_096;
@@ -263,8 +263,8 @@ impl PointBooks {
         let (groups, seconds) = self.bins.groups(bins, SPEED_GROUPS);
         let speeds: Vec<f64> = groups
             .iter()
-            .filter(|[.., busy_ns]| *busy_ns > 0)
-            .map(|[tokens, .., busy_ns]| *tokens as f64 / (*busy_ns as f64 / 1e9))
+            .filter(|group| group[BUSY_NS] > 0)
+            .map(|group| group[TOKENS] as f64 / (group[BUSY_NS] as f64 / 1e9))
             .collect();
         // A group without anything in flight would shift the instants: there is none in a closed
         // loop that is one.

@@ -378,3 +378,64 @@ proptest! {
         prop_assert!(case.outcome == Outcome::Ok || verdicts[0] != Verdict::Met);
     }
 }
+
+/// Two users in a closed loop whose tokens take `gap` ms, and `slower` ms from second 10 on.
+fn two_users(gap: u64, slower: u64) -> PointRow {
+    let mut cases = Vec::new();
+    for offset in [0, 37] {
+        let mut origin = offset;
+        while origin < 20_000 {
+            let gap = if origin < 10_000 { gap } else { slower };
+            let case = Case::ok(origin, gap, &[gap; 9]);
+            origin = case.ended;
+            cases.push(case);
+        }
+    }
+    let slo = slo("ttft=500ms,tpot=50ms");
+    let row = books(&slo, &cases).row(&PointFacts {
+        concurrency: Some(2),
+        ..facts(seconds(1, 19))
+    });
+    // The law that the check of the in-flight count rests on holds in the books themselves.
+    let law = row.requests as f64 / 20.0 * row.checks.e2e_mean_ms.unwrap() / 1e3;
+    assert!((row.in_flight_mean - law).abs() < 0.05 * law, "{law}");
+    row
+}
+
+#[test]
+fn a_stream_that_became_slower_is_seen_where_it_did() {
+    assert_eq!(two_users(20, 20).checks.speed_shift, None);
+    let shift = two_users(20, 25).checks.speed_shift.expect("a shift");
+    // The window opens at second 1.
+    assert!((8.0..10.0).contains(&shift.at_s), "{shift:?}");
+    assert!((shift.before_tok_s - 50.0).abs() < 2.0, "{shift:?}");
+    assert!((shift.after_tok_s - 40.0).abs() < 2.0, "{shift:?}");
+    assert!((shift.change() + 0.2).abs() < 0.05, "{shift:?}");
+}
+
+#[test]
+fn first_requests_lengths_and_counts_are_checked() {
+    let mut cases: Vec<Case> = (0..50)
+        .map(|n| Case::ok(100 * n, 20, &[10, 0, 10]))
+        .collect();
+    cases[0].ttft = Some(400);
+    let slo = slo("ttft=500ms,tpot=50ms");
+    let mut all = PointBooks::new(std::slice::from_ref(&slo), BIN);
+    for (session, case) in (0..).zip(&cases) {
+        let record = case.step_of(session, 0, 1);
+        all.post(&record.summary, &record.gaps, Phase::Measured);
+    }
+    let row = all.row(&PointFacts {
+        concurrency: Some(4),
+        ..facts(seconds(0, 5))
+    });
+    let checks = &row.checks;
+    assert_eq!(checks.first_wave_measured, 4);
+    assert_eq!(checks.first_wave_in_tail, 1);
+    assert_eq!(checks.planned_input_range, Some([100, 100]));
+    assert_eq!(checks.longer_share, Some(0.0));
+    assert_eq!(checks.bunched_share, Some(1.0 / 3.0));
+    assert_eq!(checks.events_per_bunch, Some(4.0 / 3.0));
+    assert_eq!(checks.tokens_per_event, Some([1.0; 4]));
+    assert_eq!((checks.usage_below_events, checks.cut), (0, 0));
+}

@@ -138,6 +138,13 @@ fn server(result: &RunResult) -> String {
         .iter()
         .map(|(name, value)| format!("{name} = {value}"))
         .collect();
+    let hardware = holds.hardware.as_ref().map_or_else(String::new, |h| {
+        let (count, name, bits) = (h.count, &h.accelerator, h.weight_bits);
+        let read = number(h.weight_read_ms);
+        format!("{count} x {name}; reading weights of {bits} bits once takes {read} ms")
+    });
+    let unseen = server.not_watched.as_ref();
+    let watched = unseen.map(|why| format!("no: {why}"));
     pairs([
         ("Model", holds.model.clone()),
         ("Engine", crate::terminal::engine(server)),
@@ -146,7 +153,13 @@ fn server(result: &RunResult) -> String {
             "GPUs",
             holds.gpus.map_or_else(String::new, |n| n.to_string()),
         ),
+        ("Hardware", hardware),
         ("Settings", flags.join(", ")),
+        ("Faults asked for", server.faults.join(", ")),
+        (
+            "Watched",
+            server.seen.clone().or(watched).unwrap_or_default(),
+        ),
         ("Holds for", holds.boot.clone()),
     ])
 }
