@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use goodput_record::{FinishReason, Outcome, Timestamp};
 use goodput_stats::{
-    Adjusted, Distribution, Interval, attainment_interval, looks_confidence, series_mean,
+    Adjusted, Distribution, Interval, attainment_interval, looks_confidence, steady_mean,
 };
 
 use crate::{
@@ -17,6 +17,22 @@ use crate::{
 /// Groups of bins from which an interval is made: enough for a t quantile near the normal one,
 /// few enough that a group is longer than a burst of slow requests.
 const GROUPS: u64 = 30;
+
+/// What the intervals of a row depend on, beside their bins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Certainty {
+    /// Two-sided, of each single interval.
+    confidence: f64,
+    /// Mean seconds of a request.
+    request_s: f64,
+}
+
+impl Certainty {
+    /// How many groups of this span a request lasts.
+    pub(crate) fn memory(self, group_s: f64) -> f64 {
+        rate(self.request_s, group_s)
+    }
+}
 
 /// What the source of a point's load says of itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +90,7 @@ impl PointBooks {
         let slos: Vec<SloRow> = self
             .slos
             .iter()
-            .map(|s| s.row(&facts.window, wall, looks_confidence(self.looks + 1)))
+            .map(|s| s.row(&facts.window, wall, self.certainty()))
             .collect();
         let first = slos.first();
         let ok = self.counted.outcomes[Outcome::Ok.index()];
@@ -164,6 +180,14 @@ impl PointBooks {
         }
     }
 
+    /// How far its intervals reach.
+    pub(crate) fn certainty(&self) -> Certainty {
+        Certainty {
+            confidence: looks_confidence(self.looks + 1),
+            request_s: self.distribution(Latency::E2e).mean().unwrap_or(0.0) / 1e9,
+        }
+    }
+
     /// The share of the measured requests.
     fn share(&self, of: u64) -> Option<f64> {
         (self.counted.measured > 0).then(|| of as f64 / self.counted.measured as f64)
@@ -211,7 +235,7 @@ impl PointBooks {
 }
 
 impl SloBooks {
-    fn row(&self, window: &Range<Timestamp>, wall: f64, confidence: f64) -> SloRow {
+    fn row(&self, window: &Range<Timestamp>, wall: f64, certainty: Certainty) -> SloRow {
         let [met, missed, excused, ..] = self.bins.sum(0..u64::MAX);
         let (bins, seconds) = self.bins.whole_bins(window);
         let in_window = self.bins.sum(bins);
@@ -222,13 +246,13 @@ impl SloBooks {
         SloRow {
             slo: self.slo.name().to_owned(),
             attainment: ratio(met, judged),
-            attainment_interval: attainment_between(&self.bins, window, (met, judged), confidence),
+            attainment_interval: attainment_between(&self.bins, window, (met, judged), certainty),
             met,
             missed,
             excused,
             outcome_misses: self.outcome_misses,
             goodput_tok_s: per_second(GOOD_TOKENS),
-            goodput_interval: goodput_interval(&self.bins, window, confidence),
+            goodput_interval: goodput_interval(&self.bins, window, certainty),
             goodput_req_s: rate(met as f64, wall),
             good_characters_per_s: per_second(GOOD_CHARACTERS),
             good_words_per_s: per_second(GOOD_WORDS),
@@ -258,10 +282,10 @@ fn attainment_between(
     bins: &Bins<6>,
     window: &Range<Timestamp>,
     (met, judged): (u64, u64),
-    confidence: f64,
+    certainty: Certainty,
 ) -> Option<Between> {
     let (whole, _) = bins.whole_bins(window);
-    let (groups, _) = bins.groups(whole, GROUPS);
+    let (groups, seconds) = bins.groups(whole, GROUPS);
     let mut pairs: Vec<(u64, u64)> = groups
         .iter()
         .map(|g| (g[MET], g[MET] + g[MISSED]))
@@ -275,17 +299,22 @@ fn attainment_between(
         judged.saturating_sub(inside.1),
     ));
     pairs.retain(|p| p.1 > 0);
-    attainment_interval(&pairs, confidence).map(between)
+    attainment_interval(&pairs, certainty.memory(seconds), certainty.confidence).map(between)
 }
 
-fn goodput_interval(bins: &Bins<6>, window: &Range<Timestamp>, confidence: f64) -> Option<Between> {
+fn goodput_interval(
+    bins: &Bins<6>,
+    window: &Range<Timestamp>,
+    certainty: Certainty,
+) -> Option<Between> {
     let (whole, _) = bins.whole_bins(window);
     let (groups, seconds) = bins.groups(whole, GROUPS);
     let rates: Vec<f64> = groups
         .iter()
         .map(|g| rate(g[GOOD_TOKENS] as f64, seconds))
         .collect();
-    let interval = series_mean(&rates)?.interval(confidence)?;
+    let interval =
+        steady_mean(&rates, certainty.memory(seconds))?.interval(certainty.confidence)?;
     Some(Between {
         low: interval.low.max(0.0),
         high: interval.high,

@@ -1,7 +1,7 @@
 //! What the books say of a point that is still running.
 
 use goodput_record::Timestamp;
-use goodput_stats::{Estimate, Interval, attainment_interval, series_mean};
+use goodput_stats::{Estimate, Interval, attainment_interval, steady_mean};
 
 use crate::books::{ARRIVED, ENDED, GOOD_TOKENS, LEFT, MET, MISSED, PointBooks, TOKENS};
 
@@ -37,6 +37,8 @@ pub struct PointSoFar {
     pub settled_s: f64,
     /// Seconds of one group.
     pub group_s: f64,
+    /// Groups that a request lasts, on average.
+    pub memory: f64,
     /// The settled part in order of time.
     pub groups: Vec<Group>,
     /// Requests of the window that have met the first SLO, settled or not.
@@ -76,6 +78,7 @@ impl PointBooks {
             open_s: seconds(opened, now.max(opened)),
             settled_s: seconds(opened, upto.max(opened)),
             group_s,
+            memory: self.certainty().memory(group_s),
             groups: groups.collect(),
             met: window[MET],
             missed: window[MISSED],
@@ -109,7 +112,7 @@ impl PointSoFar {
             .groups
             .iter()
             .map(|group| of(group) as f64 / self.group_s);
-        series_mean(&rates.collect::<Vec<_>>())
+        steady_mean(&rates.collect::<Vec<_>>(), self.memory)
     }
 
     /// The interval of the attainment over the settled part.
@@ -117,6 +120,6 @@ impl PointSoFar {
     pub fn attainment_interval(&self, confidence: f64) -> Option<Interval> {
         let bins = self.groups.iter().map(|g| (g.met, g.met + g.missed));
         let bins: Vec<(u64, u64)> = bins.filter(|bin| bin.1 > 0).collect();
-        attainment_interval(&bins, confidence)
+        attainment_interval(&bins, self.memory, confidence)
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Standard error of a truth, as a share of it.
-const ACCURACY: f64 = 0.005;
+const ACCURACY: f64 = 0.01;
 /// Of each engine, this many points beside the best have their interval held against the truth.
 const CHECKED: usize = 3;
 
@@ -93,7 +93,7 @@ pub(crate) fn study(number: u64, budget_s: f64, verbose: bool) -> Outcome {
     });
     let (goodput, attainment) = checks(&mut truth, &engine, &points, found.best);
     let grid_share = fixed_grid(&engine, &setting).map_or(0.0, |users| {
-        truth.at(At::Users(users), pace, 2.0 * ACCURACY).goodput / most_goodput
+        truth.at(At::Users(users), pace, ACCURACY).goodput / most_goodput
     });
     let twice = truth.at(At::Users(2 * best), pace, 4.0 * ACCURACY).goodput;
     let poisson = search
@@ -160,7 +160,14 @@ fn checks(
         let (Some(users), pace) = (point.row.concurrency, f64::midpoint(from, to)) else {
             continue;
         };
-        let there = truth.at(At::Users(users), pace, ACCURACY);
+        let reach = point
+            .row
+            .goodput_interval
+            .map_or(0.0, |i| (i.high - i.low) / 2.0);
+        let wanted = 0.2 * reach / point.row.goodput_tok_s.max(1.0);
+        // As exact as the interval needs, in few steps so that neighbours share a truth.
+        let accuracy = [0.02, 0.01, 0.005].into_iter().find(|&a| a <= wanted);
+        let there = truth.at(At::Users(users), pace, accuracy.unwrap_or(0.003));
         let fixed = there.fixed_reach(point.row.window_s);
         if let Some(i) = point.row.goodput_interval {
             goodput.push(Check {
