@@ -18,7 +18,7 @@ use crate::{
 pub(crate) const TOKENS: usize = 0;
 const CHARACTERS: usize = 1;
 const WORDS: usize = 2;
-const BUSY_NS: usize = 3;
+pub(crate) const BUSY_NS: usize = 3;
 /// Requests by origin: all of them, and those that have ended.
 pub(crate) const ARRIVED: usize = 4;
 pub(crate) const ENDED: usize = 5;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use goodput_record::{FinishReason, Outcome, Timestamp};
 use goodput_stats::{
-    Adjusted, Distribution, Interval, attainment_interval, looks_confidence, steady_mean,
+    Adjusted, Distribution, Interval, Watched, attainment_interval, looks_confidence, steady_mean,
 };
 
 use crate::{
@@ -25,12 +25,17 @@ pub(crate) struct Certainty {
     confidence: f64,
     /// Mean seconds of a request.
     request_s: f64,
+    /// Requests under way together, where none waits for another: in an open loop.
+    together: f64,
 }
 
 impl Certainty {
-    /// How many groups of this span a request lasts.
-    pub(crate) fn memory(self, group_s: f64) -> f64 {
-        rate(self.request_s, group_s)
+    /// What is known of groups of this span.
+    pub(crate) fn watched(self, group_s: f64) -> Watched {
+        Watched {
+            memory: rate(self.request_s, group_s),
+            together: self.together,
+        }
     }
 }
 
@@ -86,11 +91,16 @@ impl PointBooks {
     pub fn row(&self, facts: &PointFacts) -> PointRow {
         let ([tokens, characters, words, busy_ns, ..], seconds) = self.received(&facts.window);
         let per_second = |n: u64| rate(n as f64, seconds);
+        let in_flight_mean = rate(busy_ns as f64 / 1e9, seconds);
+        let certainty = self.certainty(match facts.mode {
+            Mode::Closed => 0.0,
+            Mode::Open => in_flight_mean,
+        });
         let wall = facts.window.end.seconds() - facts.window.start.seconds();
         let slos: Vec<SloRow> = self
             .slos
             .iter()
-            .map(|s| s.row(&facts.window, wall, self.certainty()))
+            .map(|s| s.row(&facts.window, wall, certainty))
             .collect();
         let first = slos.first();
         let ok = self.counted.outcomes[Outcome::Ok.index()];
@@ -148,7 +158,7 @@ impl PointBooks {
             e2e_p99_ms: p(Latency::E2e, 0.99),
             ttft_n: self.distribution(Latency::Ttft).count(),
             tpot_n: self.distribution(Latency::Tpot).count(),
-            in_flight_mean: rate(busy_ns as f64 / 1e9, seconds),
+            in_flight_mean,
             in_flight_peak: facts.in_flight_peak,
             in_flight_at_end: facts.in_flight_at_end,
             cut_by_end_of_run: self.counted.outcomes[Outcome::Cancelled.index()],
@@ -181,11 +191,17 @@ impl PointBooks {
     }
 
     /// How far its intervals reach.
-    pub(crate) fn certainty(&self) -> Certainty {
+    fn certainty(&self, together: f64) -> Certainty {
         Certainty {
             confidence: looks_confidence(self.looks + 1),
-            request_s: self.distribution(Latency::E2e).mean().unwrap_or(0.0) / 1e9,
+            request_s: self.request_s(),
+            together,
         }
+    }
+
+    /// Mean seconds from origin to last token; 0 where no request has ended well.
+    pub(crate) fn request_s(&self) -> f64 {
+        self.distribution(Latency::E2e).mean().unwrap_or(0.0) / 1e9
     }
 
     /// The share of the measured requests.
@@ -299,7 +315,7 @@ fn attainment_between(
         judged.saturating_sub(inside.1),
     ));
     pairs.retain(|p| p.1 > 0);
-    attainment_interval(&pairs, certainty.memory(seconds), certainty.confidence).map(between)
+    attainment_interval(&pairs, certainty.watched(seconds), certainty.confidence).map(between)
 }
 
 fn goodput_interval(
@@ -314,7 +330,7 @@ fn goodput_interval(
         .map(|g| rate(g[GOOD_TOKENS] as f64, seconds))
         .collect();
     let interval =
-        steady_mean(&rates, certainty.memory(seconds))?.interval(certainty.confidence)?;
+        steady_mean(&rates, certainty.watched(seconds).memory)?.interval(certainty.confidence)?;
     Some(Between {
         low: interval.low.max(0.0),
         high: interval.high,

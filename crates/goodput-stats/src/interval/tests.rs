@@ -59,7 +59,7 @@ fn equal_bins_have_no_spread_and_too_few_have_no_interval() {
     );
     assert_eq!(mean_rate_interval(&[5.0, 6.0]), None);
     assert_eq!(ratio_interval(&[(1.0, 0.0); 5], 1.0, 0.95), None);
-    let flawless = attainment_interval(&[(10, 10); 6], 1.0, 0.95);
+    let flawless = attainment_interval(&[(10, 10); 6], Watched::default(), 0.95);
     assert_eq!(flawless, wilson(60, 60, 0.95));
 }
 
@@ -118,12 +118,12 @@ fn bursts_of_misses_widen_the_interval_of_attainment() {
     let (good, total) = (60 * 49, 60 * 50);
     assert_eq!(burst.iter().map(|bin| bin.0).sum::<u64>(), good);
     let alone = wilson(good, total, 0.95).unwrap();
-    let seen = attainment_interval(&spread, 1.0, 0.95).unwrap();
+    let seen = attainment_interval(&spread, Watched::default(), 0.95).unwrap();
     assert!(
         seen.half_width() < 1.1 * alone.half_width(),
         "{seen:?} against {alone:?}"
     );
-    let widened = attainment_interval(&burst, 1.0, 0.95).unwrap();
+    let widened = attainment_interval(&burst, Watched::default(), 0.95).unwrap();
     assert!(
         widened.half_width() > 2.0 * alone.half_width(),
         "{widened:?} against {alone:?}"
@@ -157,7 +157,11 @@ fn the_interval_of_attainment_holds_the_truth_where_misses_come_in_bursts() {
         let sum = |of: fn(&(u64, u64)) -> u64| bins.iter().map(of).sum();
         wilson(sum(|bin| bin.0), sum(|bin| bin.1), 0.95)
     };
-    let aware = |bins: &[(u64, u64)]| attainment_interval(bins, 4.0, 0.95);
+    let watched = Watched {
+        memory: 4.0,
+        together: 0.0,
+    };
+    let aware = |bins: &[(u64, u64)]| attainment_interval(bins, watched, 0.95);
     for (bins, least) in [(30, 0.6), (120, 0.87), (400, 0.92)] {
         let (aware, blind) = (held(bins, aware), held(bins, blind));
         assert!(aware >= least, "{bins} bins: {aware}");

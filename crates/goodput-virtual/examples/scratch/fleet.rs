@@ -31,6 +31,7 @@ pub(crate) struct Emulated {
     pub(crate) objective: f64,
     /// Whether its arrivals come in bursts.
     pub(crate) bursty: bool,
+    pub(crate) mean_out: f64,
 }
 
 /// Draws with names.
@@ -90,6 +91,7 @@ impl Emulated {
             slo: Slo::from_argument(&slo).expect("a valid SLO"),
             objective,
             bursty: arrivals.starts_with('{'),
+            mean_out: output * 1.2,
         }
     }
 }

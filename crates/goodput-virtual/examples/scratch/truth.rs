@@ -74,7 +74,7 @@ impl<'a> Truth<'a> {
     /// The best load at a pace and its goodput: a scan by doublings, then ever finer around the
     /// best, each to within a standard error of `accuracy`.
     pub(crate) fn best(&mut self, pace: f64, accuracy: f64) -> (u32, f64) {
-        let rough = 3.0 * accuracy;
+        let rough = 4.0 * accuracy;
         let mut tried: BTreeMap<u32, f64> = BTreeMap::new();
         let mut users = 1;
         while users <= MOST {
@@ -152,7 +152,7 @@ fn measure(engine: &Emulated, at: At, pace: f64, accuracy: f64) -> True {
         next_s = 1.3 * open_s;
         let seen = books.so_far(opened, now);
         if matches!(at, At::Micro(_)) {
-            let enough = seen.met + seen.missed >= 30_000;
+            let enough = seen.met + seen.missed >= 20_000;
             return if enough {
                 Look::Close(Why::Settled)
             } else {
