@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use goodput_record::{FinishReason, Outcome, Timestamp};
 use goodput_stats::{
-    Adjusted, Distribution, Interval, attainment_interval, looks_confidence, series_mean,
+    Adjusted, Distribution, Interval, Watched, attainment_interval, looks_confidence, steady_mean,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,27 @@ use crate::{
 /// Groups of bins from which an interval is made: enough for a t quantile near the normal one,
 /// few enough that a group is longer than a burst of slow requests.
 const GROUPS: u64 = 30;
+
+/// What the intervals of a row depend on, beside their bins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Certainty {
+    /// Two-sided, of each single interval.
+    confidence: f64,
+    /// Mean seconds of a request.
+    request_s: f64,
+    /// Requests under way together, where none waits for another: in an open loop.
+    together: f64,
+}
+
+impl Certainty {
+    /// What is known of groups of this span.
+    pub(crate) fn watched(self, group_s: f64) -> Watched {
+        Watched {
+            memory: rate(self.request_s, group_s),
+            together: self.together,
+        }
+    }
+}
 
 /// What the source of a point's load says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,11 +94,16 @@ impl PointBooks {
     pub fn row(&self, facts: &PointFacts) -> PointRow {
         let ([tokens, characters, words, busy_ns, ..], seconds) = self.received(&facts.window);
         let per_second = |n: u64| rate(n as f64, seconds);
+        let in_flight_mean = rate(busy_ns as f64 / 1e9, seconds);
+        let certainty = self.certainty(match facts.mode {
+            Mode::Closed => 0.0,
+            Mode::Open => in_flight_mean,
+        });
         let wall = facts.window.end.seconds() - facts.window.start.seconds();
         let slos: Vec<SloRow> = self
             .slos
             .iter()
-            .map(|s| s.row(&facts.window, wall, looks_confidence(self.looks + 1)))
+            .map(|s| s.row(&facts.window, wall, certainty))
             .collect();
         let first = slos.first();
         let ok = self.counted.outcomes[Outcome::Ok.index()];
@@ -136,7 +162,7 @@ impl PointBooks {
             e2e_p99_ms: p(Latency::E2e, 0.99),
             ttft_n: self.distribution(Latency::Ttft).count(),
             tpot_n: self.distribution(Latency::Tpot).count(),
-            in_flight_mean: rate(busy_ns as f64 / 1e9, seconds),
+            in_flight_mean,
             in_flight_peak: facts.in_flight_peak,
             in_flight_at_end: facts.in_flight_at_end,
             cut_by_end_of_run: self.counted.outcomes[Outcome::Cancelled.index()],
@@ -169,6 +195,20 @@ impl PointBooks {
                 .cloned()
                 .collect(),
         }
+    }
+
+    /// How far its intervals reach.
+    fn certainty(&self, together: f64) -> Certainty {
+        Certainty {
+            confidence: looks_confidence(self.looks + 1),
+            request_s: self.request_s(),
+            together,
+        }
+    }
+
+    /// Mean seconds from origin to last token; 0 where no request has ended well.
+    pub(crate) fn request_s(&self) -> f64 {
+        self.distribution(Latency::E2e).mean().unwrap_or(0.0) / 1e9
     }
 
     /// The share of the measured requests.
@@ -218,7 +258,7 @@ impl PointBooks {
 }
 
 impl SloBooks {
-    fn row(&self, window: &Range<Timestamp>, wall: f64, confidence: f64) -> SloRow {
+    fn row(&self, window: &Range<Timestamp>, wall: f64, certainty: Certainty) -> SloRow {
         let [met, missed, excused, ..] = self.bins.sum(0..u64::MAX);
         let (bins, seconds) = self.bins.whole_bins(window);
         let in_window = self.bins.sum(bins);
@@ -229,13 +269,13 @@ impl SloBooks {
         SloRow {
             slo: self.slo.name().to_owned(),
             attainment: ratio(met, judged),
-            attainment_interval: attainment_between(&self.bins, window, (met, judged), confidence),
+            attainment_interval: attainment_between(&self.bins, window, (met, judged), certainty),
             met,
             missed,
             excused,
             outcome_misses: self.outcome_misses,
             goodput_tok_s: per_second(GOOD_TOKENS),
-            goodput_interval: goodput_interval(&self.bins, window, confidence),
+            goodput_interval: goodput_interval(&self.bins, window, certainty),
             goodput_req_s: rate(met as f64, wall),
             good_characters_per_s: per_second(GOOD_CHARACTERS),
             good_words_per_s: per_second(GOOD_WORDS),
@@ -265,10 +305,10 @@ fn attainment_between(
     bins: &Bins<6>,
     window: &Range<Timestamp>,
     (met, judged): (u64, u64),
-    confidence: f64,
+    certainty: Certainty,
 ) -> Option<Between> {
     let (whole, _) = bins.whole_bins(window);
-    let (groups, _) = bins.groups(whole, GROUPS);
+    let (groups, seconds) = bins.groups(whole, GROUPS);
     let mut pairs: Vec<(u64, u64)> = groups
         .iter()
         .map(|g| (g[MET], g[MET] + g[MISSED]))
@@ -282,17 +322,22 @@ fn attainment_between(
         judged.saturating_sub(inside.1),
     ));
     pairs.retain(|p| p.1 > 0);
-    attainment_interval(&pairs, confidence).map(between)
+    attainment_interval(&pairs, certainty.watched(seconds), certainty.confidence).map(between)
 }
 
-fn goodput_interval(bins: &Bins<6>, window: &Range<Timestamp>, confidence: f64) -> Option<Between> {
+fn goodput_interval(
+    bins: &Bins<6>,
+    window: &Range<Timestamp>,
+    certainty: Certainty,
+) -> Option<Between> {
     let (whole, _) = bins.whole_bins(window);
     let (groups, seconds) = bins.groups(whole, GROUPS);
     let rates: Vec<f64> = groups
         .iter()
         .map(|g| rate(g[GOOD_TOKENS] as f64, seconds))
         .collect();
-    let interval = series_mean(&rates)?.interval(confidence)?;
+    let interval =
+        steady_mean(&rates, certainty.watched(seconds).memory)?.interval(certainty.confidence)?;
     Some(Between {
         low: interval.low.max(0.0),
         high: interval.high,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use goodput_record::{Outcome, Phase, RequestRow, SeriesId, VerdictWord};
 use goodput_stats::{
-    Bounded, CONFIDENCE, Interval, attainment_interval, paired_correlation, quantile,
+    Bounded, CONFIDENCE, Interval, Watched, attainment_interval, paired_correlation, quantile,
     quantile_interval, ratio_interval,
 };
 
@@ -177,8 +177,11 @@ impl MeasuredPoint {
             .iter()
             .fold((0.0, 0.0), |sum, b| (sum.0 + b.0, sum.1 + b.1));
         let (value, interval): (f64, Interval) = match figure {
-            Sampled::Rate(_) => (above / below, ratio_interval(&blocks, CONFIDENCE)?),
-            Sampled::Attainment => (above / below, attainment_interval(&counts(), CONFIDENCE)?),
+            Sampled::Rate(_) => (above / below, ratio_interval(&blocks, 0.0, CONFIDENCE)?),
+            Sampled::Attainment => (
+                above / below,
+                attainment_interval(&counts(), Watched::default(), CONFIDENCE)?,
+            ),
             Sampled::Quantile(latency, q) => {
                 let sorted = self.sorted(latency);
                 let value = quantile(&sorted, q)?;

@@ -1,9 +1,11 @@
 //! What the books say of a point that is still running.
 
 use goodput_record::Timestamp;
-use goodput_stats::{Estimate, Interval, attainment_interval, series_mean};
+use goodput_stats::{
+    Estimate, Interval, Watched, attainment_interval, ratio_estimate, steady_mean,
+};
 
-use crate::books::{ARRIVED, ENDED, GOOD_TOKENS, LEFT, MET, MISSED, PointBooks, TOKENS};
+use crate::books::{ARRIVED, BUSY_NS, ENDED, GOOD_TOKENS, LEFT, MET, MISSED, PointBooks, TOKENS};
 
 /// Groups into which the settled part is cut, at most.
 const GROUPS: u64 = 30;
@@ -37,6 +39,10 @@ pub struct PointSoFar {
     pub settled_s: f64,
     /// Seconds of one group.
     pub group_s: f64,
+    /// Seconds that a request lasts, on average, of those that have ended well.
+    pub request_s: f64,
+    /// Requests in flight over the settled part, on average.
+    pub in_flight_mean: f64,
     /// The settled part in order of time.
     pub groups: Vec<Group>,
     /// Requests of the window that have met the first SLO, settled or not.
@@ -55,6 +61,7 @@ impl PointBooks {
     pub fn so_far(&self, opened: Timestamp, now: Timestamp) -> PointSoFar {
         let upto = self.settled_until(now);
         let (whole, _) = self.bins.whole_bins(&(opened..upto.max(opened)));
+        let busy_s = self.bins.sum(whole.clone())[BUSY_NS] as f64 / 1e9;
         let (all, group_s) = self.bins.groups(whole.clone(), GROUPS);
         let first = self.slos.first();
         let judged = first.map(|slo| slo.bins.groups(whole, GROUPS).0);
@@ -72,10 +79,13 @@ impl PointBooks {
         let window = first.map_or([0; 6], |slo| slo.bins.sum(0..u64::MAX));
         let before = self.bins.sum(0..self.bins.index(opened));
         let seconds = |from: Timestamp, to: Timestamp| to.seconds() - from.seconds();
+        let settled_s = seconds(opened, upto.max(opened));
         PointSoFar {
             open_s: seconds(opened, now.max(opened)),
-            settled_s: seconds(opened, upto.max(opened)),
+            settled_s,
             group_s,
+            request_s: self.request_s(),
+            in_flight_mean: busy_s / settled_s.max(f64::MIN_POSITIVE),
             groups: groups.collect(),
             met: window[MET],
             missed: window[MISSED],
@@ -109,14 +119,39 @@ impl PointSoFar {
             .groups
             .iter()
             .map(|group| of(group) as f64 / self.group_s);
-        series_mean(&rates.collect::<Vec<_>>())
+        steady_mean(&rates.collect::<Vec<_>>(), self.memory())
     }
 
-    /// The interval of the attainment over the settled part.
+    /// The share of requests that met the first SLO over the settled part. `None` below three
+    /// groups, or if no request came.
+    #[must_use]
+    pub fn attainment(&self) -> Option<Estimate> {
+        let bins = self
+            .groups
+            .iter()
+            .map(|g| (g.met as f64, (g.met + g.missed) as f64));
+        ratio_estimate(&bins.collect::<Vec<_>>(), self.memory())
+    }
+
+    /// Groups that a request lasts.
+    fn memory(&self) -> f64 {
+        if self.group_s > 0.0 {
+            self.request_s / self.group_s
+        } else {
+            0.0
+        }
+    }
+
+    /// The interval of the attainment over the settled part, as the row of an open-loop point will
+    /// have it.
     #[must_use]
     pub fn attainment_interval(&self, confidence: f64) -> Option<Interval> {
+        let watched = Watched {
+            memory: self.memory(),
+            together: self.in_flight_mean,
+        };
         let bins = self.groups.iter().map(|g| (g.met, g.met + g.missed));
         let bins: Vec<(u64, u64)> = bins.filter(|bin| bin.1 > 0).collect();
-        attainment_interval(&bins, confidence)
+        attainment_interval(&bins, watched, confidence)
     }
 }

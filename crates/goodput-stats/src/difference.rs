@@ -1,7 +1,7 @@
 //! How far apart two estimates are, with an interval: of the difference and of the relative change.
 
 use crate::{
-    interval::{CONFIDENCE, Interval, attainment_interval},
+    interval::{CONFIDENCE, Interval, Watched, attainment_interval},
     normal::normal_quantile,
     quantile::quantile,
     series::pearson,
@@ -164,7 +164,7 @@ pub fn quantile_interval(
     if (sorted.len() as u64) < min_samples_for_interval(q, confidence) {
         return None;
     }
-    let seen = attainment_interval(blocks, confidence)?;
+    let seen = attainment_interval(blocks, Watched::default(), confidence)?;
     // The sample's own share at the quantile differs from q by up to one sample, and between two
     // samples nothing is known: both ends move outwards to a sample.
     let total: u64 = blocks.iter().map(|b| b.1).sum();

@@ -2,6 +2,7 @@
 
 use goodput_ledger::{Between, Mode, PointRow};
 
+use crate::auto::saturated;
 use crate::document::{ByGoodput, ByObjective, OperatingPoint, Search};
 
 /// Share of the goodput at the cap, or of the rate to sell, at which to add a replica.
@@ -152,7 +153,7 @@ fn highest_that_keeps(open: &[&PointRow], question: Question) -> Option<ByObject
     let upto = open.iter().position(breaks).unwrap_or(open.len());
     let row = open[..upto]
         .iter()
-        .rfind(|p| keeps(p) && arrived_as_named(p))?;
+        .rfind(|p| keeps(p) && arrived_as_named(p) && !saturated(p))?;
     let gaps = f64::from(question.e2e_at_tokens.saturating_sub(1));
     let e2e = |ttft: Option<f64>, tpot: Option<f64>| Some(ttft? + tpot? * gaps);
     Some(ByObjective {

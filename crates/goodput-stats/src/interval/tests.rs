@@ -58,8 +58,8 @@ fn equal_bins_have_no_spread_and_too_few_have_no_interval() {
         })
     );
     assert_eq!(mean_rate_interval(&[5.0, 6.0]), None);
-    assert_eq!(ratio_interval(&[(1.0, 0.0); 5], 0.95), None);
-    let flawless = attainment_interval(&[(10, 10); 6], 0.95);
+    assert_eq!(ratio_interval(&[(1.0, 0.0); 5], 1.0, 0.95), None);
+    let flawless = attainment_interval(&[(10, 10); 6], Watched::default(), 0.95);
     assert_eq!(flawless, wilson(60, 60, 0.95));
 }
 
@@ -118,8 +118,12 @@ fn bursts_of_misses_widen_the_interval_of_attainment() {
     let (good, total) = (60 * 49, 60 * 50);
     assert_eq!(burst.iter().map(|bin| bin.0).sum::<u64>(), good);
     let alone = wilson(good, total, 0.95).unwrap();
-    assert_eq!(attainment_interval(&spread, 0.95), Some(alone));
-    let widened = attainment_interval(&burst, 0.95).unwrap();
+    let seen = attainment_interval(&spread, Watched::default(), 0.95).unwrap();
+    assert!(
+        seen.half_width() < 1.1 * alone.half_width(),
+        "{seen:?} against {alone:?}"
+    );
+    let widened = attainment_interval(&burst, Watched::default(), 0.95).unwrap();
     assert!(
         widened.half_width() > 2.0 * alone.half_width(),
         "{widened:?} against {alone:?}"
@@ -153,7 +157,11 @@ fn the_interval_of_attainment_holds_the_truth_where_misses_come_in_bursts() {
         let sum = |of: fn(&(u64, u64)) -> u64| bins.iter().map(of).sum();
         wilson(sum(|bin| bin.0), sum(|bin| bin.1), 0.95)
     };
-    let aware = |bins: &[(u64, u64)]| attainment_interval(bins, 0.95);
+    let watched = Watched {
+        memory: 4.0,
+        together: 0.0,
+    };
+    let aware = |bins: &[(u64, u64)]| attainment_interval(bins, watched, 0.95);
     for (bins, least) in [(30, 0.6), (120, 0.87), (400, 0.92)] {
         let (aware, blind) = (held(bins, aware), held(bins, blind));
         assert!(aware >= least, "{bins} bins: {aware}");
@@ -176,9 +184,9 @@ proptest! {
     fn the_order_of_bins_moves_no_ratio_and_scale_moves_no_shape(
         bins in prop::collection::vec((0.0..100.0_f64, 1.0..100.0_f64), 3..40),
     ) {
-        let estimate = ratio_estimate(&bins).unwrap();
+        let estimate = ratio_estimate(&bins, 1.0).unwrap();
         let doubled: Vec<_> = bins.iter().map(|&(a, b)| (2.0 * a, b)).collect();
-        let twice = ratio_estimate(&doubled).unwrap();
+        let twice = ratio_estimate(&doubled, 1.0).unwrap();
         prop_assert!((twice.value - 2.0 * estimate.value).abs() < 1e-9);
         prop_assert!((twice.standard_error - 2.0 * estimate.standard_error).abs() < 1e-9);
         let interval = estimate.interval(0.95).unwrap();

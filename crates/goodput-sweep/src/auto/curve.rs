@@ -4,6 +4,11 @@ use std::collections::BTreeMap;
 
 use goodput_ledger::{Between, PointRow};
 
+/// The share of its interval's reach that a load is taken to be worse than it looks.
+const CAUTION: f64 = 0.5;
+/// Loads with this share of the best score are next to equal.
+const NEXT_TO: f64 = 0.985;
+
 /// What is known of one load, over all its points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Tested {
@@ -107,15 +112,26 @@ impl Curve {
             .or_insert(new);
     }
 
-    /// The best load, by its goodput with the share in time smoothed: that share does not rise with
-    /// the load, so where it seems to, neighbours are taken together. `None` if nothing was in time.
+    /// The best load. `None` if nothing was in time.
+    ///
+    /// By what it surely has rather than by what it might have, or the load seen for the shortest
+    /// time would win by luck; and the smallest of those next to equal, which is the furthest from
+    /// the edge.
     pub(super) fn best(&self) -> Option<u32> {
-        let smooth = self.smoothed();
-        let above = |best: Option<(u32, f64)>, (users, goodput): (u32, f64)| match best {
-            Some((_, most)) if most >= goodput => best,
-            _ => (goodput > 0.0).then_some((users, goodput)).or(best),
-        };
-        smooth.into_iter().fold(None, above).map(|(users, _)| users)
+        let scores: Vec<(u32, f64)> = self
+            .smoothed()
+            .into_iter()
+            .map(|(users, goodput)| (users, goodput - CAUTION * self.0[&users].reach))
+            .collect();
+        let most = scores.iter().map(|score| score.1).fold(f64::MIN, f64::max);
+        if most <= 0.0 {
+            // All is noise, but something was in time.
+            let good = self.0.iter().filter(|(_, tested)| tested.goodput > 0.0);
+            let best = good.max_by(|a, b| a.1.goodput.total_cmp(&b.1.goodput));
+            return best.map(|(&users, _)| users);
+        }
+        let next_to = scores.iter().find(|score| score.1 >= NEXT_TO * most);
+        next_to.map(|&(users, _)| users)
     }
 
     /// Goodput by load, with the share in time made non-increasing by pooling adjacent violators

@@ -41,7 +41,7 @@ use goodput_ledger::{PointRow, PointSoFar};
 use goodput_workload::{Load, Settle};
 
 pub use peak::{Found, PeakPlan, PeakSearch};
-pub use rate::{FoundRate, RatePlan, RateSearch, Tried};
+pub use rate::{FoundRate, RatePlan, RateSearch, Tried, saturated};
 
 /// A load point to be measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,6 +74,8 @@ pub enum Why {
     Keeps,
     /// It surely breaks the objective.
     Breaks,
+    /// It will not be known to keep the objective in the time it has.
+    OutOfReach,
     /// More comes than is served: what is in flight grows without end.
     Saturated,
 }
@@ -87,6 +89,7 @@ impl Why {
             Self::Worse => "clearly below the best",
             Self::Keeps => "keeps the objective",
             Self::Breaks => "breaks the objective",
+            Self::OutOfReach => "cannot be proven in its time",
             Self::Saturated => "saturated",
         }
     }

@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use goodput_ledger::{Between, PointRow, PointSoFar};
-use goodput_stats::looks_interval;
+use goodput_stats::{looks_confidence, looks_interval, wilson};
 use goodput_workload::Load;
 use serde::{Deserialize, Serialize};
 
@@ -22,9 +22,13 @@ const STEP: f64 = 1.4;
 const FALLEN: f64 = 0.85;
 /// Half widths, as a share of the best goodput, at which a point is known well enough: on the way
 /// up, around the best, between the best and its rivals.
-const ROUGH: f64 = 0.05;
+const ROUGH: f64 = 0.12;
 const CLOSE: f64 = 0.025;
 const FINE: f64 = 0.015;
+/// No window is shorter than this many times the 95th percentile of E2E.
+const REQUESTS: f64 = 1.5;
+/// Nothing new is begun with less than this share of the budget: it would be seen once, by luck.
+const ENOUGH: f64 = 1.0 / 15.0;
 /// A load measured again must differ by this share, and by more than chance, for the server to have
 /// changed.
 const CHANGED: f64 = 0.06;
@@ -183,20 +187,20 @@ impl PeakSearch {
 
     /// No window is shorter than this: a point must see whole requests.
     fn shortest_s(&self) -> f64 {
-        self.plan.shortest.as_secs_f64().max(2.0 * self.e2e_s)
+        self.plan.shortest.as_secs_f64().max(REQUESTS * self.e2e_s)
     }
 
     /// The next load, what it is for, and the longest window it may have.
     fn next(&mut self) -> Option<(u32, Purpose, f64)> {
         let (budget, left) = (self.plan.budget.as_secs_f64(), self.left_s());
-        if left < self.shortest_s() {
+        if left < self.shortest_s().max(ENOUGH * budget) {
             return None;
         }
         if let Some(users) = self.climb() {
-            return Some((users, Purpose::Climb, budget / 10.0));
+            return Some((users, Purpose::Climb, budget / 16.0));
         }
         if let Some(gap) = self.gap() {
-            return Some((gap.probe, Purpose::Refine, budget / 8.0));
+            return Some((gap.probe, Purpose::Refine, budget / 10.0));
         }
         if let Some(users) = self.rival() {
             return Some((users, Purpose::Contest, budget / 6.0));
@@ -278,8 +282,28 @@ impl PeakSearch {
         apart > chance && apart > CHANGED * before.goodput
     }
 
+    /// Whether so few of the requests that have ended were in time that the load cannot come near
+    /// the best, were its throughput as much above the best's as its users are. The first to end
+    /// are the quick ones, so this is rather too kind.
+    fn is_lost(&self, users: u32, seen: &PointSoFar) -> bool {
+        let confidence = looks_confidence(self.looked);
+        let share = wilson(seen.met, seen.met + seen.missed, confidence);
+        let best = self
+            .curve
+            .best()
+            .and_then(|best| Some((best, self.curve.0.get(&best)?)));
+        let (Some(share), Some((best, known))) = (share, best) else {
+            return false;
+        };
+        let scale = (f64::from(users) / f64::from(best)).max(1.0);
+        best != users && share.high * scale * known.throughput < FALLEN * known.between().low
+    }
+
     fn judge(&mut self, users: u32, purpose: Purpose, seen: &PointSoFar) -> Look {
         self.looked += 1;
+        if purpose != Purpose::Clauses && self.is_lost(users, seen) {
+            return Look::Close(Why::Worse);
+        }
         let Some(goodput) = seen.goodput().and_then(|e| looks_interval(&e, self.looked)) else {
             return Look::GoOn;
         };
@@ -325,7 +349,7 @@ impl Strategy for PeakSearch {
 
     fn look(&mut self, seen: &PointSoFar) -> Look {
         match self.under_way {
-            Some((users, purpose)) if self.looks.due(seen.settled_s) => {
+            Some((users, purpose)) if self.looks.due(seen.open_s) => {
                 self.judge(users, purpose, seen)
             }
             _ => Look::Wait,

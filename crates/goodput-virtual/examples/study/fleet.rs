@@ -56,11 +56,11 @@ impl Emulated {
     /// The engine of this number.
     pub(crate) fn new(number: u64) -> Self {
         let mut dice = Dice(Draws::new(0x60_0D, Stream(1), number));
-        let input = dice.ratio(60.0, 1_500.0);
-        let output = dice.ratio(30.0, 220.0);
+        let input = dice.ratio(50.0, 1_000.0);
+        let output = dice.ratio(24.0, 110.0);
         let (input_sigma, output_sigma) = (dice.between(0.2, 0.9), dice.between(0.2, 0.8));
         let (input_max, output_max) = (input * 6.0, output * 5.0);
-        let slots = dice.ratio(6.0, 160.0).round();
+        let slots = dice.ratio(6.0, 128.0).round();
         let profile = profile(&mut dice, slots, input + output);
         let arrivals = match dice.one_of(&[0, 0, 1]) {
             0 => "\"poisson\"".to_owned(),
@@ -72,7 +72,7 @@ impl Emulated {
              output = {{ log_normal = {{ median = {output:.0}, sigma = {output_sigma:.2}, max = {output_max:.0} }} }}\n"
         );
         let objective = dice.one_of(&[0.9, 0.95, 0.99, 0.99]);
-        let slo = slo(&mut dice, &profile.step_time, input, objective);
+        let slo = slo(&mut dice, &profile.step_time, (input, output), objective);
         let boot = dice.between(0.92, 1.08);
         let kind = dice.one_of(&[
             Kind::Steady,
@@ -94,10 +94,10 @@ impl Emulated {
     }
 }
 
-/// Step times from 6 to 40 ms, batches that slow a step by 0.3 to 4 times its floor when full, and
+/// Step times from 10 to 70 ms, batches that slow a step by 0.3 to 4 times its floor when full, and
 /// room in the cache for 0.7 to 3 full batches.
 fn profile(dice: &mut Dice, slots: f64, context: f64) -> Profile {
-    let floor = dice.ratio(6e-3, 40e-3);
+    let floor = dice.ratio(10e-3, 70e-3);
     let growth = dice.ratio(0.3, 4.0) * floor;
     let by_context = dice.between(0.1, 0.9);
     let mean_context = 1.3 * context;
@@ -106,7 +106,7 @@ fn profile(dice: &mut Dice, slots: f64, context: f64) -> Profile {
         weights_s: 0.8 * floor,
         sequence_s: growth * (1.0 - by_context) / slots,
         context_s: growth * by_context / slots / mean_context,
-        prefill_s: dice.ratio(8e-6, 80e-6),
+        prefill_s: dice.ratio(20e-6, 150e-6),
         pair_s: 1e-9,
         ..StepTime::default()
     };
@@ -122,8 +122,9 @@ fn profile(dice: &mut Dice, slots: f64, context: f64) -> Profile {
     }
 }
 
-/// Bounds as multiples of what an idle engine does: TTFT of a median prompt, step time.
-fn slo(dice: &mut Dice, step: &StepTime, input: f64, objective: f64) -> String {
+/// Bounds as multiples of what an idle engine does: TTFT of a median prompt, step time, the whole of
+/// a median request.
+fn slo(dice: &mut Dice, step: &StepTime, (input, output): (f64, f64), objective: f64) -> String {
     let floor = step.overhead_s + step.weights_s;
     let ttft = floor + step.prefill_s * input;
     let ttft_bound = ttft * dice.ratio(4.0, 25.0) + 0.05;
@@ -131,9 +132,12 @@ fn slo(dice: &mut Dice, step: &StepTime, input: f64, objective: f64) -> String {
     let percent = objective * 100.0;
     let ttft_ms = (1e3 * ttft_bound).round();
     let tpot_ms = (1e3 * tpot_bound).round().max(1.0);
-    let clauses = match dice.one_of(&[0, 0, 0, 1, 2]) {
+    let e2e = ttft + floor * output;
+    let e2e_ms = (1e3 * e2e * dice.ratio(3.0, 10.0)).round();
+    let clauses = match dice.one_of(&[0, 0, 0, 1, 2, 3]) {
         0 => format!("ttft={ttft_ms}ms,tpot={tpot_ms}ms"),
         1 => format!("ttft={ttft_ms}ms"),
+        2 => format!("e2e={e2e_ms}ms"),
         _ => format!("tpot={tpot_ms}ms"),
     };
     format!("{clauses},objective={percent}%")

@@ -21,7 +21,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use one::Outcome;
+use one::{Outcome, Parts};
 
 fn main() {
     let flags: Vec<String> = std::env::args().skip(1).collect();
@@ -32,7 +32,13 @@ fn main() {
     };
     let (engines, first) = (flag("--engines", 40), flag("--first", 0));
     let budget_s = flag("--budget", 360) as f64;
-    let verbose = flags.iter().any(|flag| flag == "--verbose");
+    let has = |name: &str| flags.iter().any(|flag| flag == name);
+    let parts = match (has("--closed"), has("--open")) {
+        (true, false) => Parts::Closed,
+        (false, true) => Parts::Open,
+        _ => Parts::Both,
+    };
+    let verbose = has("--verbose");
     let next = AtomicU64::new(first);
     let outcomes: Mutex<Vec<Outcome>> = Mutex::default();
     std::thread::scope(|scope| {
@@ -43,7 +49,7 @@ fn main() {
                     if number >= first + engines {
                         return;
                     }
-                    let outcome = one::study(number, budget_s, verbose);
+                    let outcome = one::study(number, budget_s, verbose, parts);
                     outcomes.lock().expect("no thread panics").push(outcome);
                 }
             });

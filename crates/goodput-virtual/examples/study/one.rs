@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Standard error of a truth, as a share of it.
-const ACCURACY: f64 = 0.005;
+const ACCURACY: f64 = 0.01;
 /// Of each engine, this many points beside the best have their interval held against the truth.
 const CHECKED: usize = 3;
 
@@ -62,7 +62,40 @@ pub(crate) struct Outcome {
     pub(crate) bursty: Option<Sold>,
 }
 
-pub(crate) fn study(number: u64, budget_s: f64, verbose: bool) -> Outcome {
+impl Outcome {
+    /// Nothing known yet.
+    fn of(number: u64, kind: Kind) -> Self {
+        Self {
+            number,
+            kind,
+            share: f64::NAN,
+            grid_share: f64::NAN,
+            at_twice: f64::NAN,
+            best: 0,
+            found: None,
+            resolved: false,
+            changed: false,
+            points: 0,
+            measured_s: f64::NAN,
+            all_s: f64::NAN,
+            goodput: Vec::new(),
+            at_found: None,
+            attainment: Vec::new(),
+            poisson: None,
+            bursty: None,
+        }
+    }
+}
+
+/// What is studied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parts {
+    Closed,
+    Open,
+    Both,
+}
+
+pub(crate) fn study(number: u64, budget_s: f64, verbose: bool, parts: Parts) -> Outcome {
     let engine = Emulated::new(number);
     let slos = [engine.slo.clone()];
     let setting = Setting {
@@ -77,6 +110,16 @@ pub(crate) fn study(number: u64, budget_s: f64, verbose: bool) -> Outcome {
     let all_s = replica.now().seconds();
     let pace = engine.pace.at(replica.now());
     let mut truth = Truth::new(&engine);
+    if parts == Parts::Open {
+        let sold = search
+            .first_rate()
+            .map(|first| open(&engine, &mut truth, first, pace, verbose));
+        return Outcome {
+            bursty: sold.filter(|_| engine.bursty),
+            poisson: sold.filter(|_| !engine.bursty),
+            ..Outcome::of(number, engine.kind)
+        };
+    }
     let (mut best, mut most_goodput) = truth.best(pace, ACCURACY);
     let at_found = found
         .best
@@ -93,12 +136,13 @@ pub(crate) fn study(number: u64, budget_s: f64, verbose: bool) -> Outcome {
     });
     let (goodput, attainment) = checks(&mut truth, &engine, &points, found.best);
     let grid_share = fixed_grid(&engine, &setting).map_or(0.0, |users| {
-        truth.at(At::Users(users), pace, 2.0 * ACCURACY).goodput / most_goodput
+        truth.at(At::Users(users), pace, ACCURACY).goodput / most_goodput
     });
     let twice = truth.at(At::Users(2 * best), pace, 4.0 * ACCURACY).goodput;
     let poisson = search
         .first_rate()
-        .map(|first| open(&engine, &mut truth, first, pace));
+        .filter(|_| parts == Parts::Both)
+        .map(|first| open(&engine, &mut truth, first, pace, verbose));
     if verbose {
         print(
             &engine,
@@ -160,7 +204,14 @@ fn checks(
         let (Some(users), pace) = (point.row.concurrency, f64::midpoint(from, to)) else {
             continue;
         };
-        let there = truth.at(At::Users(users), pace, ACCURACY);
+        let reach = point
+            .row
+            .goodput_interval
+            .map_or(0.0, |i| (i.high - i.low) / 2.0);
+        let wanted = 0.2 * reach / point.row.goodput_tok_s.max(1.0);
+        // As exact as the interval needs, in few steps so that neighbours share a truth.
+        let accuracy = [0.02, 0.01, 0.005].into_iter().find(|&a| a <= wanted);
+        let there = truth.at(At::Users(users), pace, accuracy.unwrap_or(0.003));
         let fixed = there.fixed_reach(point.row.window_s);
         if let Some(i) = point.row.goodput_interval {
             goodput.push(Check {
@@ -172,7 +223,7 @@ fn checks(
             let fixed = there.fixed_attainment_reach(point.row.window_s);
             attainment.push(Check {
                 holds: holds(i, there.attainment),
-                width: (fixed > 1e-4).then(|| (i.high - i.low) / 2.0 / fixed),
+                width: (fixed > 0.0).then(|| (i.high - i.low) / 2.0 / fixed),
             });
         }
     }
@@ -188,7 +239,7 @@ fn fixed_grid(engine: &Emulated, setting: &Setting<'_>) -> Option<u32> {
 }
 
 /// Searches for the rate to sell, and looks whether it is good for it.
-fn open(engine: &Emulated, truth: &mut Truth<'_>, first: f64, pace: f64) -> Sold {
+fn open(engine: &Emulated, truth: &mut Truth<'_>, first: f64, pace: f64, verbose: bool) -> Sold {
     let slos = [engine.slo.clone()];
     let setting = Setting {
         detail: Detail::Bins,
@@ -207,6 +258,9 @@ fn open(engine: &Emulated, truth: &mut Truth<'_>, first: f64, pace: f64) -> Sold
     let there = found
         .rate_req_s
         .map(|rate| truth.at(At::Micro((rate * 1e6) as u64), pace, 0.0));
+    if verbose {
+        print(engine, &points, &format!("open {found:?} {there:?}"));
+    }
     Sold {
         keeps: there.map(|t| t.attainment >= engine.objective),
         misses: there.map_or(f64::NAN, |t| {
@@ -231,8 +285,9 @@ fn print(engine: &Emulated, points: &[Swept], said: &str) {
             .goodput_interval
             .map_or(f64::NAN, |i| (i.high - i.low) / 2.0);
         println!(
-            "    {:>4} users {:>5.1} of {:>5.1} s, good {:>6.0} +- {reach:>5.0} of {:>6.0} tok/s, {:.3} in time, e2e p95 {:>6.0} ms",
+            "    {:>4} users {:>6.2} req/s {:>5.1} of {:>5.1} s, good {:>6.0} +- {reach:>5.0} of {:>6.0} tok/s, {:.3} in time, e2e p95 {:>6.0} ms",
             p.row.concurrency.unwrap_or(0),
+            p.row.rate_req_s.unwrap_or(f64::NAN),
             p.row.window_s,
             p.span.end.seconds() - p.span.start.seconds(),
             p.row.goodput_tok_s,

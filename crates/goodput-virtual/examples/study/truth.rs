@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
+use goodput_stats::wilson;
 use goodput_sweep::auto::{Look, Why, settle};
 use goodput_virtual::{Detail, Pace, PointPlan, Replica, Setting, run_point};
 use goodput_workload::{CoursePlan, Load, Window};
@@ -18,6 +19,8 @@ pub(crate) struct True {
     pub(crate) goodput_error: f64,
     pub(crate) attainment: f64,
     pub(crate) attainment_error: f64,
+    /// Requests judged.
+    pub(crate) judged: f64,
     /// Seconds it was seen over.
     pub(crate) seconds: f64,
 }
@@ -31,9 +34,18 @@ impl True {
 }
 
 impl True {
-    /// The same for the attainment.
+    /// The same for the attainment: half the width of a score interval over as many independent
+    /// requests as the run is worth.
     pub(crate) fn fixed_attainment_reach(&self, seconds: f64) -> f64 {
-        1.96 * self.attainment_error * (self.seconds / seconds).sqrt()
+        let binomial = self.attainment * (1.0 - self.attainment) / self.judged.max(1.0);
+        let effect = if binomial > 0.0 {
+            (self.attainment_error.powi(2) / binomial).max(1.0)
+        } else {
+            1.0
+        };
+        let cases = self.judged * seconds / self.seconds / effect;
+        let good = (self.attainment * cases).round();
+        wilson(good as u64, cases.round().max(good) as u64, 0.95).map_or(0.0, |i| i.half_width())
     }
 }
 
@@ -74,7 +86,7 @@ impl<'a> Truth<'a> {
     /// The best load at a pace and its goodput: a scan by doublings, then ever finer around the
     /// best, each to within a standard error of `accuracy`.
     pub(crate) fn best(&mut self, pace: f64, accuracy: f64) -> (u32, f64) {
-        let rough = 3.0 * accuracy;
+        let rough = 4.0 * accuracy;
         let mut tried: BTreeMap<u32, f64> = BTreeMap::new();
         let mut users = 1;
         while users <= MOST {
@@ -86,19 +98,17 @@ impl<'a> Truth<'a> {
             }
             users *= 2;
         }
-        for step in [1.41, 1.19, 1.09, 1.045] {
+        for step in [1.41, 1.19, 1.08] {
             let (best, _) = top(&tried);
             for users in [scaled(best, 1.0 / step), scaled(best, step)] {
                 if !tried.contains_key(&users) && (1..=MOST).contains(&users) {
-                    let near = step < 1.15;
-                    let accuracy = if near { accuracy } else { rough };
+                    let accuracy = if step < 1.3 { 1.5 * accuracy } else { rough };
                     tried.insert(users, self.at(At::Users(users), pace, accuracy).goodput);
                 }
             }
-            let (best, _) = top(&tried);
-            tried.insert(best, self.at(At::Users(best), pace, accuracy).goodput);
         }
-        top(&tried)
+        let (best, _) = top(&tried);
+        (best, self.at(At::Users(best), pace, accuracy).goodput)
     }
 }
 
@@ -152,7 +162,7 @@ fn measure(engine: &Emulated, at: At, pace: f64, accuracy: f64) -> True {
         next_s = 1.3 * open_s;
         let seen = books.so_far(opened, now);
         if matches!(at, At::Micro(_)) {
-            let enough = seen.met + seen.missed >= 30_000;
+            let enough = seen.met + seen.missed >= 20_000;
             return if enough {
                 Look::Close(Why::Settled)
             } else {
@@ -167,16 +177,14 @@ fn measure(engine: &Emulated, at: At, pace: f64, accuracy: f64) -> True {
     let seen = measured
         .books
         .so_far(measured.window.start, measured.window.end);
-    let goodput = seen.goodput();
-    let row = measured.row(&plan);
-    let share = row.slo_attainment.unwrap_or(0.0);
+    let (goodput, judged) = (seen.goodput(), seen.met + seen.missed);
+    let attainment = seen.attainment();
     True {
-        goodput: row.goodput_tok_s,
+        goodput: goodput.map_or(0.0, |g| g.value),
         goodput_error: goodput.map_or(0.0, |g| g.standard_error),
-        attainment: share,
-        attainment_error: row
-            .attainment_interval
-            .map_or(0.0, |i| (i.high - i.low) / 3.92),
-        seconds: row.window_s,
+        attainment: seen.met as f64 / judged.max(1) as f64,
+        attainment_error: attainment.map_or(0.0, |a| a.standard_error),
+        judged: judged as f64,
+        seconds: seen.open_s,
     }
 }
