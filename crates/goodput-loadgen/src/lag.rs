@@ -5,7 +5,7 @@ use std::{cell::RefCell, rc::Rc, time::Duration};
 use goodput_record::{Timestamp, nanos};
 use goodput_stats::Distribution;
 
-use crate::{client::Client, socket::Unread, timer::Timer};
+use crate::{client::Client, doubt::roughly, socket::Unread, timer::Timer};
 
 /// Distance of the ticks whose lateness is the load thread's own lag.
 const TICK: Duration = Duration::from_millis(10);
@@ -14,13 +14,23 @@ const TICK: Duration = Duration::from_millis(10);
 const SOCKETS_A_TICK: usize = 64;
 
 /// What the load thread saw of itself, tick by tick.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct SelfSeen {
     /// How late each tick was, in ns: how late an event at an arbitrary instant is seen.
     pub(crate) lag: Distribution,
     ticks: u64,
     /// Bytes unread in all open sockets, summed over the ticks.
     unread_bytes: f64,
+}
+
+impl Default for SelfSeen {
+    fn default() -> Self {
+        Self {
+            lag: roughly(),
+            ticks: 0,
+            unread_bytes: 0.0,
+        }
+    }
 }
 
 impl SelfSeen {
