@@ -295,3 +295,94 @@ fn stood_still(report: &PointReport) -> Option<Invalid> {
     let bound = whole.mul_f64(STILL_SHARE_MAX).max(STILL_LEAST);
     (longest > bound).then_some(Invalid::StoodStill { longest })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// TTFTs spread evenly over a range of milliseconds, from the send on.
+    fn ttfts(from_ms: u64, to_ms: u64) -> Latencies {
+        let mut all = Latencies::default();
+        for us in (from_ms * 1_000..to_ms * 1_000).step_by(50) {
+            all.ttft.record(us * 1_000);
+            all.ttft_from_send.record(us * 1_000);
+        }
+        all
+    }
+
+    /// Ticks, `late` of a thousand by `ms`, the others on time.
+    fn lag(late: usize, ms: u64) -> Distribution {
+        (0..1_000)
+            .map(|i| if i < late { ms * MS } else { 0 })
+            .collect()
+    }
+
+    fn too_far(latencies: &Latencies, lag: &Distribution) -> Vec<&'static str> {
+        let all = moved(latencies, lag);
+        let far = all.iter().filter(|m| m.by() > m.bound);
+        far.map(|m| m.figure).collect()
+    }
+
+    #[test]
+    fn what_is_late_counts_by_the_figure_it_could_move() {
+        // Ten milliseconds of lag, always: too much for 30 ms of TTFT, nothing for 3 s.
+        let always = lag(1_000, 10);
+        assert_eq!(too_far(&ttfts(20, 40), &always), ["ttft p50", "ttft p99"]);
+        assert!(too_far(&ttfts(2_000, 4_000), &always).is_empty());
+        // At one instant in a hundred: in the tail alone, if at all.
+        assert!(too_far(&ttfts(20, 40), &lag(10, 10)).is_empty());
+        assert_eq!(too_far(&ttfts(20, 40), &lag(100, 10)), ["ttft p99"]);
+    }
+
+    #[test]
+    fn a_single_pause_condemns_no_point() {
+        assert!(too_far(&ttfts(20, 40), &lag(1, 500)).is_empty());
+    }
+
+    #[test]
+    fn below_the_floor_nothing_matters() {
+        // A fifth of a millisecond of a TTFT of one.
+        let late: Distribution = [200_000; 1_000].into_iter().collect();
+        assert!(too_far(&ttfts(0, 2), &late).is_empty());
+    }
+
+    /// All latencies lie within 1 ms of each other: whatever the ticks say, no lag of 10 ms is in
+    /// one of a hundred of them.
+    #[test]
+    fn latencies_that_lie_together_were_not_moved_apart() {
+        assert!(too_far(&ttfts(100, 101), &lag(100, 10)).is_empty());
+        assert_eq!(too_far(&ttfts(100, 140), &lag(100, 30)), ["ttft p99"]);
+    }
+
+    #[test]
+    fn late_sends_are_known_request_by_request() {
+        let mut all = Latencies::default();
+        for i in 0..1_000 {
+            let ttft = 100 * MS + i * MS / 100;
+            // Three in a hundred were sent 40 ms late.
+            let late = if i % 100 < 3 { 40 * MS } else { 0 };
+            all.ttft.record(ttft + late);
+            all.ttft_from_send.record(ttft);
+        }
+        let all = moved(&all, &lag(0, 0));
+        assert!(all[0].by_sends < Duration::from_millis(1), "{:?}", all[0]);
+        assert!(all[1].by_sends > Duration::from_millis(30), "{:?}", all[1]);
+        assert!(all.iter().all(|m| m.by_reads.is_zero()));
+    }
+
+    #[test]
+    fn a_tpot_is_moved_by_the_lag_over_its_gaps() {
+        let mut all = Latencies::default();
+        for _ in 0..100 {
+            all.tpot.record(20 * MS);
+            all.gaps.record(127);
+        }
+        let all = moved(&all, &lag(1_000, 12));
+        let names: Vec<_> = all.iter().map(|m| m.figure).collect();
+        assert_eq!(names, ["tpot p50", "tpot p99"], "no TTFT, no figure of it");
+        assert!(all[0].by_reads < Duration::from_micros(100), "{:?}", all[0]);
+        assert!(all[0].by_reads > Duration::from_micros(90), "{:?}", all[0]);
+    }
+}

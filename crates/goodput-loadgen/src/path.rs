@@ -144,3 +144,74 @@ async fn fetch(client: &Rc<Client>, page: &str, at_once: usize) -> Option<f64> {
     let took = client.clock().now().since(began)?;
     Some(fastest.max(bytes as f64 / took.as_secs_f64().max(1e-6)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+    use crate::{
+        Clock,
+        tests::{ms, run, server::serve, target},
+    };
+
+    const PAGE: usize = 8 * 1024;
+
+    fn head() -> String {
+        format!("HTTP/1.1 200 OK\r\ncontent-length: {PAGE}\r\n\r\n")
+    }
+
+    /// Far away, not narrow: what takes long alone does not take longer together.
+    #[test]
+    fn a_far_server_is_no_narrow_way() {
+        run(async {
+            let (address, _) = serve(|mut sock, _, _| async move {
+                tokio::time::sleep(ms(40)).await;
+                let page = [head().into_bytes(), vec![b'x'; PAGE]].concat();
+                sock.0.write_all(&page).await?;
+                Ok(Some(sock))
+            })
+            .await;
+            let client = Client::new(target(address), Clock::start(), "t").await;
+            // Alone it comes with 200 kB/s.
+            let seen = ask(&client.unwrap(), "/metrics", 500e3).await;
+            assert!(!seen.is_some_and(|seen| seen.is_limit), "{seen:?}");
+        });
+    }
+
+    #[test]
+    fn a_narrow_way_carries_no_more_however_much_is_asked() {
+        run(async {
+            let free = Rc::new(Cell::new(tokio::time::Instant::now()));
+            let (address, _) = serve(move |mut sock, _, _| {
+                let free = Rc::clone(&free);
+                async move {
+                    sock.0.write_all(head().as_bytes()).await?;
+                    for piece in vec![b'x'; PAGE].chunks(1024) {
+                        // One after the other, whoever they belong to: 128 kB/s.
+                        let turn = free.get().max(tokio::time::Instant::now()) + ms(8);
+                        free.set(turn);
+                        tokio::time::sleep_until(turn).await;
+                        sock.0.write_all(piece).await?;
+                    }
+                    Ok(Some(sock))
+                }
+            })
+            .await;
+            let client = Client::new(target(address), Clock::start(), "t").await;
+            let seen = ask(&client.unwrap(), "/metrics", 500e3).await.unwrap();
+            assert!(seen.is_limit && seen.bytes_s < 160e3, "{seen:?}");
+        });
+    }
+
+    #[test]
+    fn a_page_that_is_not_there_tells_nothing() {
+        run(async {
+            let nobody = "127.0.0.1:9".parse().unwrap();
+            let client = Client::new(target(nobody), Clock::start(), "t").await;
+            assert_eq!(ask(&client.unwrap(), "/metrics", 1e6).await, None);
+        });
+    }
+}

@@ -5,7 +5,7 @@ mod points;
 mod probing;
 mod promises;
 mod secure;
-mod server;
+pub(crate) mod server;
 mod shards;
 
 use std::{
