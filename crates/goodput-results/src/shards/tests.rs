@@ -161,6 +161,7 @@ fn left(index: u16, of: u16) -> Left {
             seed: 3,
             holds_for: HoldsFor::default(),
             points: Vec::new(),
+            boots: Vec::new(),
             operating_point: OperatingPoint::default(),
             findings: Vec::new(),
             definitions: std::collections::BTreeMap::new(),

@@ -139,6 +139,7 @@ mod tests {
         let tried = Tried {
             rate_req_s: 4.0,
             keeps: None,
+            seems_to_keep: true,
             interval: Some(Between {
                 low: 0.97,
                 high: 0.995,

@@ -29,7 +29,7 @@ use restart::Restart;
 /// Carries out the boots that are still to be measured.
 pub(crate) fn sweep_boots(flags: &SweepFlags, voice: Voice) -> Result<Exit, Failure> {
     let mut series = Series::open(flags, voice)?;
-    let wanted = flags.boots.map_or(series.next(), |boots| boots.get());
+    let wanted = flags.boots.map_or(series.next(), NonZeroU32::get);
     if wanted < series.next() {
         let message = format!("the folder has {} boots already", series.boots.len());
         return Err(Failure::usage(message).hint("name more with --boots, or leave it out"));

@@ -14,7 +14,7 @@ use crate::{exit::Failure, flags::SweepFlags, measure::Signals, talk::Voice};
 /// How often the server is asked whether it is there.
 const EVERY: Duration = Duration::from_secs(1);
 /// A server that was restarted by a command answers within this: large models load for minutes.
-const LONGEST: Duration = Duration::from_mins(60);
+const LONGEST: Duration = Duration::from_hours(1);
 /// Start times closer than this are one: engines tell them to a hundredth of a second or so.
 const ONE_START_S: f64 = 0.5;
 
