@@ -10,7 +10,7 @@ use goodput_record::{EngineSample, Timestamp};
 use goodput_stats::Distribution;
 
 /// Looks inside the window from which a lasting difference is told from the jitter of one look.
-const LOOKS_MIN: u32 = 5;
+const LOOKS_MIN: u32 = 4;
 /// Foreign requests below this share of ours may be the jitter of counting at two instants.
 const FOREIGN_FLOOR: f64 = 0.05;
 /// Start times closer than this are of one process, in seconds.
