@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod answers;
+mod changes;
 mod errors;
 mod faults;
 mod lifetime;

@@ -94,8 +94,13 @@ fn point(shares: &mut [Share], number: u32, slos: &[Slo]) -> Result<(PointRow, P
     let mut whole: Option<PointBooks> = None;
     let mut bars = Vec::new();
     let mut streamed = true;
+    let (mut marks, mut server) = (Vec::new(), None);
     for share in shares {
         streamed = share.note.streamed;
+        if let Some(told) = share.result.points.iter().find(|p| p.point == number) {
+            marks.extend(told.warnings.first().filter(|_| !told.valid).cloned());
+            server = server.or_else(|| told.server.clone());
+        }
         let charts = share.result.charts.iter();
         bars.extend(
             charts
@@ -116,6 +121,13 @@ fn point(shares: &mut [Share], number: u32, slos: &[Slo]) -> Result<(PointRow, P
     if !streamed {
         // Whole answers were asked for: that they came is no finding.
         row.not_streamed = 0;
+    }
+    // All looked at the same server; what one of them saw become of it is true of the whole.
+    row.server = server;
+    for reason in marks {
+        if !row.warnings.contains(&reason) {
+            row.invalidate(reason);
+        }
     }
     let charted = books.charted(&facts.window);
     let [ttft_ms, tpot_ms, e2e_ms, stall_ms] = charted.quantiles;

@@ -45,7 +45,7 @@ pub fn findings(
         other_rate(&used),
     ];
     let of_what_came = [
-        streams::bursts(points),
+        streams::bursts(&used),
         streams::not_streamed(points),
         streams::early_stops(points, &holds_for.workload),
         streams::lower_bounds(points),

@@ -67,7 +67,12 @@ fn littles_gap(point: &PointRow) -> Option<f64> {
     if law <= 0.0 || held <= 0.0 {
         return None;
     }
-    let crowd = (f64::from(point.in_flight_at_end) / held).max(1.0);
+    // In an open loop the number at an edge varies about its mean, as a Poisson count does.
+    let chance = match point.mode {
+        Mode::Closed => 1.0,
+        Mode::Open => 1.0 + 2.0 / libm::sqrt(held),
+    };
+    let crowd = (f64::from(point.in_flight_at_end) / held).max(chance);
     let edges = crowd * point.e2e_p95_ms? / 1e3 / point.window_s;
     let off = held / law - 1.0;
     (edges <= LITTLE_EDGES_MAX && off.abs() > LITTLE_SLACK + edges).then_some(off)

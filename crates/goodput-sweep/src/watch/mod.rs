@@ -10,7 +10,7 @@ use goodput_record::{EngineSample, Timestamp};
 use goodput_stats::Distribution;
 
 /// Looks inside the window from which a lasting difference is told from the jitter of one look.
-const LOOKS_MIN: u32 = 5;
+const LOOKS_MIN: u32 = 4;
 /// Foreign requests below this share of ours may be the jitter of counting at two instants.
 const FOREIGN_FLOOR: f64 = 0.05;
 /// Start times closer than this are of one process, in seconds.
@@ -41,8 +41,11 @@ pub struct Look {
 
 /// What the looks at one point say. They begin with one before its first request and end with one
 /// after its last; `window` is where its figures are taken. `None` under two looks.
+///
+/// `alone`: whether all of the load is ours. Where other processes send their part of it, nothing
+/// can be said of who else does.
 #[must_use]
-pub fn watch(looks: &[Look], window: &Range<Timestamp>) -> Option<WatchRow> {
+pub fn watch(looks: &[Look], window: &Range<Timestamp>, alone: bool) -> Option<WatchRow> {
     let ([first, .., last], false) = (looks, looks.len() < 2) else {
         return None;
     };
@@ -61,10 +64,12 @@ pub fn watch(looks: &[Look], window: &Range<Timestamp>) -> Option<WatchRow> {
     let mut row = WatchRow {
         looks: u32::try_from(looks.len()).unwrap_or(u32::MAX),
         in_server_p50: median(pairs.iter().map(|p| p.0)).filter(|_| enough),
-        ours_p50: median(pairs.iter().map(|p| p.1)).filter(|_| enough),
-        foreign_in_server: lasting_excess(&pairs).filter(|_| enough && steady),
+        ours_p50: median(pairs.iter().map(|p| p.1)).filter(|_| enough && alone),
+        foreign_in_server: lasting_excess(&pairs).filter(|_| enough && steady && alone),
         ended_in_server,
-        ended_ours: ended_in_server.map(|_| last.ended.saturating_sub(first.ended)),
+        ended_ours: ended_in_server
+            .filter(|_| alone)
+            .map(|_| last.ended.saturating_sub(first.ended)),
         foreign_share: None,
         replicas_seen,
         answered_as: Vec::new(),

@@ -36,7 +36,7 @@ fn looks(foreign: u32, more: u64) -> Vec<Look> {
 
 fn marked(looks: &[Look]) -> PointRow {
     let mut row = plain_row();
-    row.server = watch(looks, &window());
+    row.server = watch(looks, &window(), true);
     mark(&mut row);
     row
 }
@@ -80,9 +80,21 @@ fn foreign_requests_that_ended_between_looks_are_noticed() {
 fn what_we_gave_up_is_not_foreign() {
     let mut row = plain_row();
     row.outcomes.insert("timed_out".to_owned(), 3);
-    row.server = watch(&looks(3, 0), &window());
+    row.server = watch(&looks(3, 0), &window(), true);
     mark(&mut row);
     assert!(row.valid, "{:?}", row.warnings);
+}
+
+#[test]
+fn the_parts_of_a_load_that_other_processes_send_are_not_foreign() {
+    let mut row = plain_row();
+    row.server = watch(&looks(16, 8), &window(), false);
+    mark(&mut row);
+    assert!(row.valid, "{:?}", row.warnings);
+    let server = row.server.as_ref().unwrap();
+    assert_eq!((server.foreign_share, server.ours_p50), (None, None));
+    assert_eq!(server.in_server_p50, Some(24.0));
+    assert!(seen(&[row]).unwrap().contains("not known"));
 }
 
 #[test]
@@ -106,9 +118,9 @@ fn without_counters_nothing_is_known() {
             ended: 4 * s,
         })
         .collect();
-    let row = watch(&blind, &window()).unwrap();
+    let row = watch(&blind, &window(), true).unwrap();
     assert_eq!((row.foreign_share, row.in_server_p50), (None, None));
-    assert_eq!(watch(&blind[..1], &window()), None);
+    assert_eq!(watch(&blind[..1], &window(), true), None);
 }
 
 fn started(values: &[f64]) -> Vec<Look> {
@@ -191,7 +203,7 @@ proptest! {
             look(s, (in_flight, 1_000 + ended), (in_flight, ended))
         }).collect();
         let window = Timestamp::ZERO..Timestamp::from_millis(100_000);
-        let row = watch(&all, &window).unwrap();
+        let row = watch(&all, &window, true).unwrap();
         prop_assert_eq!(row.foreign_share, Some(0.0));
         prop_assert_eq!((row.replicas_seen, row.restarts), (1, 0));
     }

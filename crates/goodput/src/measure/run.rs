@@ -386,7 +386,7 @@ impl Run {
         row.server = self
             .scrape
             .as_ref()
-            .and_then(|scrape| scrape.watched(&row_window(report)));
+            .and_then(|scrape| scrape.watched(&row_window(report), self.share.is_none()));
         if report.answered_as.len() > 1 {
             let names = report.answered_as.iter().map(|name| one_line(name));
             row.server.get_or_insert_default().answered_as = names.collect();

@@ -98,10 +98,10 @@ impl Scrape {
         kept.since = kept.looks.len();
     }
 
-    /// What the looks at the point say.
-    pub(crate) fn watched(&self, window: &Range<Timestamp>) -> Option<WatchRow> {
+    /// What the looks at the point say; `alone`: whether all of its load is this process's.
+    pub(crate) fn watched(&self, window: &Range<Timestamp>, alone: bool) -> Option<WatchRow> {
         let kept = self.kept.borrow();
-        watch(&kept.looks[kept.since..], window)
+        watch(&kept.looks[kept.since..], window, alone)
     }
 
     /// Looks now, so that a point shorter than [`EVERY`] has a look on either side.
