@@ -21,7 +21,7 @@ pub struct RunResult {
     pub schema_version: u32,
     /// Version of the program.
     pub goodput_version: String,
-    /// `sweep` or `bench`.
+    /// `sweep`, `bench`, or `import` for requests that another tool sent.
     pub kind: String,
     /// The run's id: the first part of every request id.
     pub run: String,

@@ -94,6 +94,16 @@ fn why_not(shares: &[Share], points: &[(&Share, &ShardPoint)], number: u32) -> V
         if load(&point.facts) != load(&points[0].1.facts) {
             reasons.push(format!("{} put another load on the server", share.called()));
         }
+        let (planned, own) = (window(share, number), &point.facts.window);
+        if *own != planned {
+            let span = |w: &std::ops::Range<Timestamp>| w.end.seconds() - w.start.seconds();
+            reasons.push(format!(
+                "{} measured {:.1} s of the {:.1} s that all were to measure: it was interrupted, or had no more requests",
+                share.called(),
+                span(own),
+                span(&planned)
+            ));
+        }
         if point.begun_late_ns > share.note.settle_ns {
             let late = std::time::Duration::from_nanos(point.begun_late_ns);
             reasons.push(format!(

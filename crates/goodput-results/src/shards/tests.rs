@@ -258,6 +258,13 @@ fn a_point_that_one_shard_could_not_trust_is_not_trusted() {
     assert!(late.contains("shard 2/3 began 1000 ms late"), "{late}");
     let absent = invalid("absent", |left| left.measured = false);
     assert!(absent.contains("shard 2/3 did not measure it"), "{absent}");
+    let short = invalid("short", |left| {
+        left.point.facts.window.end = Timestamp::from_nanos(EPOCH_LEAD_NS + 2 * SECOND);
+    });
+    assert!(
+        short.contains("shard 2/3 measured 2.0 s of the 5.0 s"),
+        "{short}"
+    );
     let other = invalid("other", |left| left.point.facts.rate_req_s = Some(11.0));
     assert!(other.contains("another load"), "{other}");
 }

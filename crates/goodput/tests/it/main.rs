@@ -20,6 +20,7 @@ mod program;
 mod results;
 mod secrets;
 mod server;
+mod shards;
 mod slo_flags;
 mod small_writes;
 mod starved;
