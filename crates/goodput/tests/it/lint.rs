@@ -19,6 +19,17 @@ fn bench(server: &Server, flags: &[&str]) -> (Ran, Value) {
     (ran, result)
 }
 
+/// The same where latencies decide: what a loaded machine made invalid is measured again, and `None`
+/// if it is so loaded that no point is valid.
+fn bench_valid(server: impl Fn() -> Server, flags: &[&str]) -> Option<(Ran, Value)> {
+    let mut tries = (0..5).map(|_| bench(&server(), flags));
+    let found = tries.find(|(_, result)| result["points"][0]["valid"] == true);
+    if found.is_none() {
+        println!("skipped: the machine is too loaded to measure a latency");
+    }
+    found
+}
+
 #[track_caller]
 fn names(found: &(Ran, Value), name: &str) {
     assert!(has_finding(&found.1, name), "no {name} in {}", found.0);
@@ -40,15 +51,21 @@ fn serving(
 fn a_tpot_below_the_reading_of_the_weights_is_impossible() {
     // 8.2 GB at 300 GB/s are 27 ms a step.
     let slow_device = ["--accelerator", "L4", "--gpus", "1"];
-    let server = serving("Qwen/Qwen3-8B-FP8", |_, socket| {
-        let mut answer = Stream::begin(socket)?;
-        for _ in 0..3 {
-            thread::sleep(Duration::from_millis(2));
-            answer.token("w ")?;
-        }
-        answer.finish("length", 10, 3, &Value::Null)
-    });
-    let found = bench(&server, &slow_device);
+    let server = || {
+        serving("Qwen/Qwen3-8B-FP8", |_, socket| {
+            let mut answer = Stream::begin(socket)?;
+            for _ in 0..3 {
+                thread::sleep(Duration::from_millis(2));
+                answer.token("w ")?;
+            }
+            answer.finish("length", 10, 3, &Value::Null)
+        })
+    };
+    // Not named, not judged.
+    assert!(!has_finding(&bench(&server(), &[]).1, "tpot-under-floor"));
+    let Some(found) = bench_valid(server, &slow_device) else {
+        return;
+    };
     names(&found, "tpot-under-floor");
     let hardware = &found.1["holds_for"]["hardware"];
     assert_eq!(
@@ -56,8 +73,6 @@ fn a_tpot_below_the_reading_of_the_weights_is_impossible() {
         (&json!("L4"), &json!(8))
     );
     found.0.exits(3);
-    // Not named, not judged.
-    assert!(!has_finding(&bench(&server, &[]).1, "tpot-under-floor"));
 }
 
 #[test]
@@ -119,11 +134,13 @@ fn a_measured_herd_is_named_and_one_left_out_is_not() {
             stream(socket, 3)
         })
     };
-    let found = bench(&herd(), &["--warmup", "0"]);
-    names(&found, "first-wave-herd");
-    found.0.exits(3);
     let warm = bench(&herd(), &[]);
     assert!(!has_finding(&warm.1, "first-wave-herd"), "{}", warm.0);
+    let Some(found) = bench_valid(herd, &["--warmup", "0"]) else {
+        return;
+    };
+    names(&found, "first-wave-herd");
+    found.0.exits(3);
 }
 
 #[test]

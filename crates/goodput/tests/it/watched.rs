@@ -9,8 +9,13 @@ use crate::program::{Place, Ran, has_finding};
 
 /// Eight users of the emulated replica for eight seconds, with these flags.
 fn bench(place: &Place, flags: &[&str]) -> (Ran, Value) {
+    bench_for(place, "8s", flags)
+}
+
+/// The same for as long as this.
+fn bench_for(place: &Place, span: &str, flags: &[&str]) -> (Ran, Value) {
     let mut args = vec!["bench", "--out", "out", "--format", "json", "--seed", "7"];
-    args.extend(["--concurrency", "8", "--duration", "8s"]);
+    args.extend(["--concurrency", "8", "--duration", span]);
     args.extend(flags);
     let ran = place.run(&args).measured();
     let result = place.result();
@@ -119,8 +124,8 @@ fn a_second_replica_behind_the_url_is_noticed() {
 #[test]
 fn a_server_that_slows_down_is_noticed() {
     let place = Place::new("slowed");
-    // In the middle of the window, or near it, on any machine.
-    let (ran, result) = bench(&place, &["--fault", "slowdown=after 6s,60%"]);
+    // In the middle of the window, or near it, however long the start takes.
+    let (ran, result) = bench_for(&place, "14s", &["--fault", "slowdown=after 9s,60%"]);
     assert!(has_finding(&result, "clock"), "{ran}");
     assert_eq!(result["points"][0]["valid"], false);
     assert!(warnings(&result).contains("slower"), "{ran}");
@@ -129,7 +134,7 @@ fn a_server_that_slows_down_is_noticed() {
 #[test]
 fn a_server_that_restarts_is_noticed() {
     let place = Place::new("restarted");
-    let (ran, result) = bench(&place, &["--fault", "restart=after 6s,20ms"]);
+    let (ran, result) = bench_for(&place, "14s", &["--fault", "restart=after 9s,20ms"]);
     assert!(has_finding(&result, "server-restarted"), "{ran}");
     assert_eq!(result["points"][0]["valid"], false);
     assert!(warnings(&result).contains("restarted"), "{ran}");
