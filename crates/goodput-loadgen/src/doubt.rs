@@ -12,13 +12,15 @@ use crate::{invalid::Invalid, path::too_narrow, plan::PointPlan, report::PointRe
 /// The share of a figure that may be the client's own doing.
 pub const MOVED_SHARE: f64 = 0.05;
 /// Less than this of a median TTFT is nobody's concern, whatever share it is.
-const TTFT_FLOOR: Duration = Duration::from_micros(500);
+const TTFT_FLOOR: Duration = Duration::from_millis(1);
 /// The same of its 99th percentile, which no point of some hundred requests knows to 2 ms.
 const TTFT_P99_FLOOR: Duration = Duration::from_millis(2);
 /// The same of a TPOT.
 const TPOT_FLOOR: Duration = Duration::from_micros(100);
-/// Arrivals closer together than this are not told apart, nor are shorter waits.
+/// Arrivals closer together than this are not told apart.
 pub(crate) const GAP_FLOOR: Duration = Duration::from_millis(1);
+/// Shorter waits of users, or of bytes in their socket, are nobody's concern.
+const WAIT_FLOOR: Duration = Duration::from_millis(2);
 /// The share of one core above which the load thread is too busy to be believed.
 const CPU_SHARE_MAX: f64 = 0.9;
 /// The load thread may stand still once for this share of a point: a percentile of its lag does not
@@ -176,13 +178,15 @@ fn by_reads(values: &Distribution, lag: &Distribution, scale: f64) -> Vec<Shift>
 
 /// The most that the `q` percentile can have been moved. True percentiles are in order too: it lies
 /// at least where a lower one lay, so it was moved by no more than its distance from that and what
-/// that one was moved by. Latencies that lie close together tell that nothing moved them.
+/// that one was moved by. Latencies that lie close together tell that nothing moved them. Nor can it
+/// have been below 0.
 fn most_moved(shifts: &[Shift], q: f64) -> Option<f64> {
     let value = shifts.iter().find(|s| s.0 >= q)?.1;
     shifts
         .iter()
         .filter(|s| s.0 <= q)
         .map(|s| value - s.1 + s.2)
+        .chain([value])
         .min_by(f64::total_cmp)
 }
 
@@ -268,7 +272,7 @@ fn displaced(report: &PointReport) -> Option<Invalid> {
 fn idle(report: &PointReport) -> Option<Invalid> {
     let (late, served) = (report.send_lag.mean()?, report.latencies.e2e_mean_ns()?);
     let share = late / (late + served).max(1.0);
-    (share > MOVED_SHARE && late > nanos(GAP_FLOOR) as f64).then(|| Invalid::Idle {
+    (share > MOVED_SHARE && late > nanos(WAIT_FLOOR) as f64).then(|| Invalid::Idle {
         share,
         cause: report.machine.cause(),
     })
@@ -280,7 +284,7 @@ fn unread(report: &PointReport) -> Option<Invalid> {
         .latencies
         .ttft_p50()?
         .mul_f64(MOVED_SHARE)
-        .max(GAP_FLOOR);
+        .max(WAIT_FLOOR);
     (mean > bound).then(|| Invalid::Unread {
         mean,
         bound,
@@ -339,6 +343,12 @@ mod tests {
     #[test]
     fn a_single_pause_condemns_no_point() {
         assert!(too_far(&ttfts(20, 40), &lag(1, 500)).is_empty());
+    }
+
+    #[test]
+    fn no_more_can_be_moved_than_there_is() {
+        let all = moved(&ttfts(1, 2), &lag(1_000, 10));
+        assert!(all.iter().all(|m| m.by() <= m.value), "{all:?}");
     }
 
     #[test]

@@ -420,7 +420,9 @@ fn client_row(report: &PointReport) -> ClientRow {
 
 /// Says that a workload of given rows had fewer requests than the point was to have.
 fn ran_dry(plan: &PointPlan, report: &PointReport) -> Option<String> {
-    if report.interrupted || !report.invalid.is_empty() {
+    let ended_early =
+        |why: &Invalid| matches!(why, Invalid::Failing { .. } | Invalid::Saturated { .. });
+    if report.interrupted || report.invalid.iter().any(ended_early) {
         return None;
     }
     let short = match plan.window {
