@@ -21,7 +21,12 @@ fn is_share(name: &str) -> bool {
 
 /// A relative change with its sign: `-5.0%`.
 pub(crate) fn change(change: Option<f64>) -> String {
-    change.map_or_else(|| NONE.to_owned(), |c| format!("{:+.1}%", c * 100.0))
+    let text = change.map_or_else(|| NONE.to_owned(), |c| format!("{:+.1}%", c * 100.0));
+    // A change that rounds to nothing has no sign.
+    match text.as_str() {
+        "+0.0%" | "-0.0%" => "0.0%".to_owned(),
+        _ => text,
+    }
 }
 
 /// `[-6.9% .. -3.1%]`.

@@ -2,7 +2,7 @@
 
 use crate::{
     interval::{CONFIDENCE, Interval, Watched, attainment_interval},
-    normal::normal_quantile,
+    normal::{normal_quantile, student_quantile},
     quantile::quantile,
     series::pearson,
 };
@@ -152,8 +152,9 @@ pub fn min_samples_for_interval(q: f64, confidence: f64) -> u64 {
 /// of samples at or below it, read back through the samples.
 ///
 /// `blocks` are (samples at or below the quantile, samples) of consecutive stretches of time: slow
-/// requests come together, and [`attainment_interval`] allows for that. `None` below
-/// [`min_samples_for_interval`], of as many independent samples as the blocks let count.
+/// requests come together, and [`attainment_interval`] allows for that. How they come is seen only
+/// in the blocks that hold some, so Student's t has one degree less than there are of these. `None`
+/// below [`min_samples_for_interval`], or where all lie in one block.
 #[must_use]
 pub fn quantile_interval(
     sorted: &[f64],
@@ -164,16 +165,22 @@ pub fn quantile_interval(
     if (sorted.len() as u64) < min_samples_for_interval(q, confidence) {
         return None;
     }
-    let seen = attainment_interval(blocks, Watched::default(), confidence)?;
+    // How the rarer side comes is seen in the blocks that hold some of it, and nowhere else.
+    let holds = |b: &&(u64, u64)| if q < 0.5 { b.0 > 0 } else { b.0 < b.1 };
+    let seen_in = blocks.iter().filter(holds).count();
+    let upto = 0.5 + confidence / 2.0;
+    let wider = student_quantile(upto, seen_in.checked_sub(1)? as f64)? / normal_quantile(upto)?;
+    let share = attainment_interval(blocks, Watched::default(), confidence)?;
     // The sample's own share at the quantile differs from q by up to one sample, and between two
     // samples nothing is known: both ends move outwards to a sample.
     let total: u64 = blocks.iter().map(|b| b.1).sum();
     let below: u64 = blocks.iter().map(|b| b.0).sum();
     let last = (sorted.len() - 1) as f64;
-    let rank = |share: f64| last * (share + q - below as f64 / total as f64).clamp(0.0, 1.0);
+    let at = below as f64 / total as f64;
+    let rank = |end: f64| last * (q + wider * (end - at)).clamp(0.0, 1.0);
     Some(Interval {
-        low: quantile(sorted, libm::floor(rank(seen.low)) / last)?,
-        high: quantile(sorted, (libm::ceil(rank(seen.high)) / last).min(1.0))?,
+        low: quantile(sorted, libm::floor(rank(share.low)) / last)?,
+        high: quantile(sorted, (libm::ceil(rank(share.high)) / last).min(1.0))?,
     })
 }
 

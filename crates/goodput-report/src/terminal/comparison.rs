@@ -14,6 +14,9 @@ const NAME: usize = 32;
 /// Columns of a label at the head.
 const LABEL: usize = 8;
 
+/// Where the reason of a check begins.
+const WHY: usize = 17;
+
 /// Two results side by side: what differs, what the rules say, the answers of both, then the loads
 /// that both measured.
 ///
@@ -103,7 +106,11 @@ fn check(case: &Case, style: Style) -> String {
         Word::NotDecided => style.paint(Ink::Late, &word),
     };
     if case.word == Word::NotEvaluable {
-        return format!("  {word}  {:<14} {}\n", case.place, case.why);
+        let mut out = format!("  {word}  {}\n", case.place);
+        for line in wrap(&case.why, style.width.saturating_sub(WHY)) {
+            out += &format!("{:WHY$}{}\n", "", style.paint(Ink::Faint, &line));
+        }
+        return out;
     }
     let moved = format!(
         "{} -> {}",
@@ -111,7 +118,7 @@ fn check(case: &Case, style: Style) -> String {
         change::figure(&case.figure, case.other)
     );
     format!(
-        "  {word}  {:<14} {moved:>18}  {}\n{:18}{}\n",
+        "  {word}  {:<14} {moved:>18}  {}\n{:WHY$}{}\n",
         case.place,
         change::held(case),
         "",

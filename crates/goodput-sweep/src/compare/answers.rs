@@ -40,7 +40,8 @@ impl Searched {
         let found = result.operating_point.by_clauses.as_ref();
         let breaks = |p: &&PointRow| !p.holds_every_clause();
         Self::new(
-            found.map(PointRow::load),
+            // Without a closed loop the last load that holds is a rate, and no cap.
+            found.and_then(|row| row.concurrency).map(f64::from),
             valid(result, Mode::Closed)
                 .filter(breaks)
                 .map(PointRow::load),

@@ -227,6 +227,20 @@ fn an_answer_that_is_gone_fails_where_every_load_that_would_do_breaks() {
 }
 
 #[test]
+fn a_rate_is_no_cap() {
+    let (base, mut other) = (sample(), sample());
+    let rate = other.points.iter().find(|p| p.mode == Mode::Open).cloned();
+    other.operating_point.by_clauses = rate;
+    let comparison = compare(&Side::alone(&base), &Side::alone(&other));
+    let cap = comparison
+        .answers
+        .iter()
+        .find(|a| a.figure == "cap_in_flight")
+        .unwrap();
+    assert_eq!((cap.base, cap.other), (Some(40.0), None));
+}
+
+#[test]
 fn two_results_differ_in_more_than_their_figures() {
     let (base, mut other) = (sample(), sample());
     assert!(mismatches(&base, &other).is_empty() && differences(&base, &other).is_empty());
