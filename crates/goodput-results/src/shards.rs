@@ -10,7 +10,7 @@ mod merge;
 #[cfg(test)]
 mod tests;
 
-use goodput_ledger::{PointFacts, SavedBooks};
+use goodput_ledger::{PointFacts, SavedBooks, WatchRow};
 use goodput_slo::{Slo, SloFile};
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +79,9 @@ pub struct ShardPoint {
     pub sent: u64,
     /// What the share's process says of itself.
     pub facts: PointFacts,
+    /// What the share saw of the server.
+    #[serde(default)]
+    pub server: Option<WatchRow>,
     /// Its books.
     pub books: SavedBooks,
 }

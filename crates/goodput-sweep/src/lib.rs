@@ -35,4 +35,4 @@ pub use document::{
 };
 pub use findings::findings;
 pub use grid::geometric;
-pub use watch::{Look, mark, seen, watch};
+pub use watch::{Look, mark, seen, watch, watched_together};

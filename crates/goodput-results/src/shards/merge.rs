@@ -10,7 +10,7 @@ use std::{
 
 use goodput_ledger::{PointBooks, PointRow};
 use goodput_slo::Slo;
-use goodput_sweep::{PointChart, RequestBar, RunResult};
+use goodput_sweep::{PointChart, RequestBar, RunResult, mark, watched_together};
 
 use super::{
     belong::{Share, together},
@@ -92,15 +92,10 @@ fn point(shares: &mut [Share], number: u32, slos: &[Slo]) -> Result<(PointRow, P
     let facts = gathered(shares, number)
         .ok_or_else(|| broken(&shares[0], &format!("there is no point {number}")))?;
     let mut whole: Option<PointBooks> = None;
-    let mut bars = Vec::new();
+    let (mut bars, mut watched) = (Vec::new(), Vec::new());
     let mut streamed = true;
-    let (mut marks, mut server) = (Vec::new(), None);
     for share in shares {
         streamed = share.note.streamed;
-        if let Some(told) = share.result.points.iter().find(|p| p.point == number) {
-            marks.extend(told.warnings.first().filter(|_| !told.valid).cloned());
-            server = server.or_else(|| told.server.clone());
-        }
         let charts = share.result.charts.iter();
         bars.extend(
             charts
@@ -108,8 +103,10 @@ fn point(shares: &mut [Share], number: u32, slos: &[Slo]) -> Result<(PointRow, P
                 .flat_map(|c| c.requests.iter().cloned()),
         );
         let Some(point) = share.points.remove(&number) else {
+            watched.push(None);
             continue;
         };
+        watched.push(point.server);
         let books = PointBooks::restore(point.books, slos).map_err(|e| broken(share, &e))?;
         match &mut whole {
             None => whole = Some(books),
@@ -122,13 +119,8 @@ fn point(shares: &mut [Share], number: u32, slos: &[Slo]) -> Result<(PointRow, P
         // Whole answers were asked for: that they came is no finding.
         row.not_streamed = 0;
     }
-    // All looked at the same server; what one of them saw become of it is true of the whole.
-    row.server = server;
-    for reason in marks {
-        if !row.warnings.contains(&reason) {
-            row.invalidate(reason);
-        }
-    }
+    row.server = watched_together(&watched);
+    mark(&mut row);
     let charted = books.charted(&facts.window);
     let [ttft_ms, tpot_ms, e2e_ms, stall_ms] = charted.quantiles;
     let requests = RequestBar::since_the_first(bars, BARS);

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use goodput_ledger::{ClientRow, Mode, PointBooks, PointFacts};
+use goodput_ledger::{ClientRow, Mode, PointBooks, PointFacts, WatchRow};
 use goodput_record::{
     Arrival, End, OpenRequest, Outcome, Phase, RequestRecord, SeriesId, Sink, Timestamp,
     TokenCount, Vantage,
@@ -146,6 +146,7 @@ fn left(index: u16, of: u16) -> Left {
             due: 10,
             sent: 10,
             facts: facts(),
+            server: None,
             books: books(|id| id % u64::from(of) == u64::from(index)).save(),
         },
         result: RunResult {
@@ -265,8 +266,49 @@ fn a_point_that_one_shard_could_not_trust_is_not_trusted() {
         short.contains("shard 2/3 measured 2.0 s of the 5.0 s"),
         "{short}"
     );
+    let foreign = |left: &mut Left| {
+        left.point.server = Some(WatchRow::default());
+    };
+    let mixed = merged("some-looked", 3, |index, left| {
+        if index == 1 {
+            foreign(left);
+        }
+    });
+    assert!(
+        mixed.unwrap().points[0].valid,
+        "two shares did not look: nothing is known"
+    );
+    let restarted = invalid("restart", |left| {
+        left.point.server = Some(WatchRow {
+            restarts: 1,
+            ..WatchRow::default()
+        });
+    });
+    assert!(restarted.contains("restarted"), "{restarted}");
     let other = invalid("other", |left| left.point.facts.rate_req_s = Some(11.0));
     assert!(other.contains("another load"), "{other}");
+}
+
+#[test]
+fn traffic_of_the_other_shards_is_not_foreign_and_that_of_others_is() {
+    let looked = |name: &str, ended: u64| {
+        let merged = merged(name, 2, |_, left| {
+            left.point.server = Some(WatchRow {
+                ended_in_server: Some(ended),
+                ended_ours: Some(25),
+                replicas_seen: 1,
+                ..WatchRow::default()
+            });
+        });
+        merged.unwrap().points.remove(0)
+    };
+    assert!(looked("ours", 50).valid);
+    let row = looked("others", 80);
+    assert!(
+        !row.valid && row.warnings[0].contains("worked for others"),
+        "{:?}",
+        row.warnings
+    );
 }
 
 #[test]

@@ -2,12 +2,14 @@
 
 #[cfg(test)]
 mod tests;
+mod together;
 
 use std::ops::Range;
 
 use goodput_ledger::{PointRow, WatchRow};
 use goodput_record::{EngineSample, Timestamp};
 use goodput_stats::Distribution;
+pub use together::watched_together;
 
 /// Looks inside the window from which a lasting difference is told from the jitter of one look.
 const LOOKS_MIN: u32 = 4;

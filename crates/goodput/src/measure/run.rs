@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use goodput_ledger::{ClientRow, Mode, PointBooks, PointFacts, PointRow};
+use goodput_ledger::{ClientRow, Mode, PointBooks, PointFacts, PointRow, WatchRow};
 use goodput_loadgen::{
     Client, Compose, Invalid, PointPlan, PointReport, Settle, Stop, Window, Wish,
 };
@@ -200,12 +200,15 @@ impl Run {
         let (books, bars, report) = self.carry_out(&plan, seed, job).await?;
         let mut facts = self.facts(&plan, &report);
         if let Some(share) = &self.share {
-            share.keep(late, &facts, &report, &books)?;
+            // Together the shares can tell what none of them can alone.
+            let server = self.watched(&report, true);
+            share.keep(late, &facts, server, &report, &books)?;
         }
         if books.measured() == 0 {
             facts.invalid.push("no request was measured".to_owned());
         }
-        let row = self.row(&books, &facts, &report);
+        let server = self.watched(&report, self.share.is_none());
+        let row = self.row(&books, &facts, server);
         if let Some(ms) = row.e2e_p95_ms {
             self.e2e_p95 = Some(Duration::from_secs_f64(ms / 1e3));
         }
@@ -373,7 +376,7 @@ impl Run {
         }
     }
 
-    fn row(&self, books: &PointBooks, facts: &PointFacts, report: &PointReport) -> PointRow {
+    fn row(&self, books: &PointBooks, facts: &PointFacts, server: Option<WatchRow>) -> PointRow {
         let mut row = books.row(facts);
         row.other_arrivals = self
             .other_arrivals
@@ -383,16 +386,20 @@ impl Run {
             // Whole answers were asked for: that they came is no finding.
             row.not_streamed = 0;
         }
-        row.server = self
-            .scrape
-            .as_ref()
-            .and_then(|scrape| scrape.watched(&row_window(report), self.share.is_none()));
-        if report.answered_as.len() > 1 {
-            let names = report.answered_as.iter().map(|name| one_line(name));
-            row.server.get_or_insert_default().answered_as = names.collect();
-        }
+        row.server = server;
         mark(&mut row);
         row
+    }
+
+    /// What was seen of the server; `alone`: whether all of its load is known.
+    fn watched(&self, report: &PointReport, alone: bool) -> Option<WatchRow> {
+        let scrape = self.scrape.as_ref();
+        let mut seen = scrape.and_then(|scrape| scrape.watched(&row_window(report), alone));
+        if report.answered_as.len() > 1 {
+            let names = report.answered_as.iter().map(|name| one_line(name));
+            seen.get_or_insert_default().answered_as = names.collect();
+        }
+        seen
     }
 }
 

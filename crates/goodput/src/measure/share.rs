@@ -12,7 +12,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use goodput_ledger::{PointBooks, PointFacts};
+use goodput_ledger::{PointBooks, PointFacts, WatchRow};
 use goodput_loadgen::{Clock, PointPlan, PointReport, Settle, Window};
 use goodput_record::{Epoch, Timestamp, nanos};
 use goodput_results::{
@@ -160,6 +160,7 @@ impl Share {
         &self,
         late: Duration,
         facts: &PointFacts,
+        server: Option<WatchRow>,
         report: &PointReport,
         books: &PointBooks,
     ) -> Result<(), Failure> {
@@ -168,6 +169,7 @@ impl Share {
             due: report.arrivals_due,
             sent: report.arrivals_sent,
             facts: facts.clone(),
+            server,
             books: books.save(),
         };
         let mut lines = self.lines.borrow_mut();

@@ -137,47 +137,46 @@ fn three_shards_are_one_run_with_the_schedule_of_the_whole() {
     own.exits(2).says(&["no shard of a run"]);
 }
 
-#[test]
-fn what_cannot_be_shared_out_is_refused() {
-    let place = Place::new("shard-flags");
-    let start = soon();
+/// Runs a share that lacks the flag `without`, and asserts that it is refused with these words.
+#[track_caller]
+fn refused(verb: &str, without: &str, flags: &[&str], words: &[&str]) {
+    let (place, start) = (Place::new("shard-flags"), soon());
     let whole = [
-        "--url",
-        "http://127.0.0.1:9/v1",
-        "--seed",
-        "1",
-        "--duration",
-        "2s",
-        "--start-at",
-        &start,
+        ["--url", "http://127.0.0.1:9/v1"],
+        ["--seed", "1"],
+        ["--duration", "2s"],
+        ["--start-at", &start],
     ];
-    let refused = |verb: &str, without: &str, flags: &[&str], words: &[&str]| {
-        let pairs = whole.chunks(2).filter(|pair| pair[0] != without);
-        let kept: Vec<&str> = pairs.flatten().copied().collect();
-        let ran = place.run(&[&[verb][..], &kept, flags].concat());
-        ran.exits(2).one_error().says(words);
-    };
-    let bench = ["--shard", "1/2", "--rate", "1"];
-    refused(
-        "sweep",
-        "",
+    let kept = whole.iter().filter(|pair| pair[0] != without).flatten();
+    let kept: Vec<&str> = kept.copied().collect();
+    let ran = place.run(&[&[verb][..], &kept, flags].concat());
+    ran.exits(2).one_error().says(words);
+}
+
+#[test]
+fn a_search_and_too_few_users_cannot_be_shared_out() {
+    let sweep = |flags: &[&str], words: &[&str]| refused("sweep", "", flags, words);
+    sweep(
         &["--shard", "1/2"],
         &["automatic search", "--concurrency LIST"],
     );
-    refused(
-        "sweep",
-        "",
+    sweep(
         &["--shard", "1/2", "--concurrency", "4"],
         &["automatic search"],
     );
     let few = ["--shard", "1/3", "--concurrency", "2,8", "--rate", "none"];
-    refused("sweep", "", &few, &["2 users cannot be shared out among 3"]);
+    sweep(&few, &["2 users cannot be shared out among 3"]);
     refused(
         "bench",
         "",
         &["--shard", "1/3"],
         &["1 users cannot be shared out"],
     );
+}
+
+#[test]
+fn what_all_shards_must_have_in_common_must_be_stated() {
+    let bench = ["--shard", "1/2", "--rate", "1"];
     refused("bench", "--seed", &bench, &["needs --seed"]);
     refused(
         "bench",
@@ -186,21 +185,8 @@ fn what_cannot_be_shared_out_is_refused() {
         &["needs --url", "goodput emulate"],
     );
     refused("bench", "--duration", &bench, &["needs --duration"]);
-    refused(
-        "bench",
-        "--duration",
-        &[
-            "--shard",
-            "1/2",
-            "--rate",
-            "1",
-            "--duration",
-            "1s",
-            "--requests",
-            "9",
-        ],
-        &["--requests"],
-    );
+    let counted = [&bench[..], &["--requests", "9"]].concat();
+    refused("bench", "", &counted, &["--requests"]);
     refused(
         "bench",
         "",
@@ -208,15 +194,8 @@ fn what_cannot_be_shared_out_is_refused() {
         &["no share of a whole"],
     );
     refused("bench", "--start-at", &bench, &["--start-at"]);
-    let past = [
-        "--shard",
-        "1/2",
-        "--rate",
-        "1",
-        "--start-at",
-        "2020-01-01T00:00:00Z",
-    ];
+    let past = [&bench[..], &["--start-at", "2020-01-01T00:00:00Z"]].concat();
     refused("bench", "--start-at", &past, &["--start-at was", "s ago"]);
-    let never = ["--shard", "1/2", "--rate", "1", "--start-at", "soon"];
+    let never = [&bench[..], &["--start-at", "soon"]].concat();
     refused("bench", "--start-at", &never, &["no instant", "date +%s"]);
 }
