@@ -7,6 +7,7 @@ mod document;
 mod hardware;
 mod live;
 mod observer;
+mod place;
 mod plan;
 mod run;
 mod scrape;

@@ -26,6 +26,7 @@ use super::{
     document::{self, Paper},
     live::{Doing, LiveTable},
     observer::{LiveCounts, SharedStrategy},
+    place::place,
     plan::Lengths,
     scrape::Scrape,
     share::Share,
@@ -191,7 +192,7 @@ impl Run {
             .scrape
             .is_some()
             .then(|| format!("{}/metrics", self.client.target().endpoint.root()));
-        let seed = point_seed(self.seed, number);
+        let seed = point_seed(self.seed, place(&self.points, load, self.other_arrivals));
         let job = Job {
             title: load_words(load),
             points_left,
