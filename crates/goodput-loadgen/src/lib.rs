@@ -65,7 +65,7 @@ pub use goodput_workload::{Settle, Window, WindowRule};
 pub use invalid::Invalid;
 pub use machine::Machine;
 pub use observer::{Compose, Observer};
-pub use path::PathSeen;
+pub use path::{PathProbe, PathSeen};
 pub use plan::PointPlan;
 pub use prompt::{
     CalibrationError, CalibrationPrompt, Corpus, CorpusError, CountedBy, Fit, PromptWriter,

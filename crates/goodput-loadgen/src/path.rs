@@ -4,6 +4,10 @@
 //! what a server has ready, such as its metrics page, crosses an empty way at the way's own speed.
 //! So after the load has ended the page is fetched, once and several times at once, until it has
 //! come fast enough to clear the way, or until more at once brings no more.
+//!
+//! A server that has no such page is asked for something small, with a short address and with a long
+//! one: what the long one takes longer is the time of its bytes on the way, whatever the server
+//! takes to answer.
 
 use std::{rc::Rc, time::Duration};
 
@@ -14,6 +18,7 @@ use crate::{
     doubt::{GAP_FLOOR, MOVED_SHARE},
     fetch::Reply,
     invalid::Invalid,
+    plan::PointPlan,
     report::PointReport,
 };
 
@@ -25,13 +30,29 @@ const ALONE: usize = 5;
 const AT_ONCE: [usize; 4] = [2, 4, 8, 16];
 /// More at once brings more, unless it brings less than this factor.
 const GROWS: f64 = 1.3;
+/// After a shorter window nothing more is asked of the server.
+const WORTH_ASKING: Duration = Duration::from_secs(1);
+/// Bytes of a long address: half of what the strictest servers take.
+const LONG: usize = 4_000;
+/// So many of them at once.
+const LONG_AT_ONCE: usize = 4;
 /// The asking ends after this long.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How the way to the server is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathProbe {
+    /// By a page of some kB that the server has at hand, such as its metrics: an absolute path.
+    Page(String),
+    /// By long addresses of something small that every server has, such as its list of models: an
+    /// absolute path. Tells of the way to the server only, not of the way back.
+    Address(String),
+}
 
 /// What the way to the server was seen to carry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathSeen {
-    /// Bytes a second, towards the client.
+    /// Bytes a second: towards the client, or towards the server where it has no page to fetch.
     pub bytes_s: f64,
     /// Whether that is all it carries; else it is enough, and the asking ended there.
     pub is_limit: bool,
@@ -40,7 +61,7 @@ pub struct PathSeen {
 /// Bytes a second at which the way is clear for `shares` loads like this one: it is not nearly full, and the bytes of
 /// a request cross it in a time that moves no TTFT by more than its share. `None` where nothing was
 /// received.
-pub(crate) fn enough(report: &PointReport, shares: u16) -> Option<f64> {
+fn enough(report: &PointReport, shares: u16) -> Option<f64> {
     let span = report.span.end.since(report.span.start)?;
     let flow = report.traffic.bytes_received as f64 / span.as_secs_f64().max(1e-3);
     let crossing = request_bytes(report)? / allowed(report)?.as_secs_f64();
@@ -83,9 +104,71 @@ pub(crate) fn too_narrow(report: &PointReport) -> Option<Invalid> {
     })
 }
 
+/// Looks at what the way to the server carries, where the plan says how, and examines the point
+/// again.
+pub(crate) async fn look(client: &Rc<Client>, plan: &PointPlan, report: &mut PointReport) {
+    let long_enough = report
+        .window_span()
+        .is_some_and(|span| span >= WORTH_ASKING);
+    let Some(probe) = &plan.path_probe else {
+        return;
+    };
+    if report.interrupted || !long_enough {
+        return;
+    }
+    if let Some(enough) = enough(report, plan.shard.of()) {
+        report.path = ask(client, probe, enough).await;
+        client.close_idle();
+        let known = std::mem::take(&mut report.invalid);
+        report.examine(plan, known);
+    }
+}
+
+/// Measures the way as told; see [`by_page`] and [`by_address`].
+async fn ask(client: &Rc<Client>, probe: &PathProbe, enough: f64) -> Option<PathSeen> {
+    match probe {
+        PathProbe::Page(page) => by_page(client, page, enough).await,
+        PathProbe::Address(path) => by_address(client, path, enough).await,
+    }
+}
+
+/// Asks for `path` with short and with long addresses, several at once, in turn. Of each kind the
+/// fastest round counts: a busy machine delays some.
+async fn by_address(client: &Rc<Client>, path: &str, enough: f64) -> Option<PathSeen> {
+    let mut fastest = [Duration::MAX; 2];
+    let began = client.clock().now();
+    for _ in 0..ALONE {
+        for (took, bytes) in fastest.iter_mut().zip([1, LONG]) {
+            let address = format!("{path}?goodput={}", "x".repeat(bytes));
+            let sent = client.clock().now();
+            fetch(client, &address, LONG_AT_ONCE).await?;
+            *took = (*took).min(client.clock().now().since(sent)?);
+        }
+        let longer = fastest[1].saturating_sub(fastest[0]).as_secs_f64();
+        let bytes_s = (LONG * LONG_AT_ONCE) as f64 / longer.max(1e-6);
+        if bytes_s >= enough {
+            return Some(PathSeen {
+                bytes_s,
+                is_limit: false,
+            });
+        }
+        if client.clock().now().since(began)? > PATIENCE {
+            return Some(PathSeen {
+                bytes_s,
+                is_limit: true,
+            });
+        }
+    }
+    let longer = fastest[1].saturating_sub(fastest[0]).as_secs_f64();
+    Some(PathSeen {
+        bytes_s: (LONG * LONG_AT_ONCE) as f64 / longer.max(1e-6),
+        is_limit: true,
+    })
+}
+
 /// Fetches `page` until it comes with `enough` bytes a second, or until more at once brings no
 /// more. `None` where the page cannot be had, or no limit was met in time.
-pub(crate) async fn ask(client: &Rc<Client>, page: &str, enough: f64) -> Option<PathSeen> {
+async fn by_page(client: &Rc<Client>, page: &str, enough: f64) -> Option<PathSeen> {
     let clock = client.clock();
     let began = clock.now();
     let mut best = 0.0_f64;
@@ -176,7 +259,7 @@ mod tests {
             .await;
             let client = Client::new(target(address), Clock::start(), "t").await;
             // Alone it comes with 200 kB/s.
-            let seen = ask(&client.unwrap(), "/metrics", 500e3).await;
+            let seen = by_page(&client.unwrap(), "/metrics", 500e3).await;
             assert!(!seen.is_some_and(|seen| seen.is_limit), "{seen:?}");
         });
     }
@@ -201,8 +284,40 @@ mod tests {
             })
             .await;
             let client = Client::new(target(address), Clock::start(), "t").await;
-            let seen = ask(&client.unwrap(), "/metrics", 500e3).await.unwrap();
+            let seen = by_page(&client.unwrap(), "/metrics", 500e3).await.unwrap();
             assert!(seen.is_limit && seen.bytes_s < 160e3, "{seen:?}");
+        });
+    }
+
+    /// Answers `GET` with nothing, after `takes` and the time of the address's bytes at `bytes_s`
+    /// on a line that all connections share.
+    async fn by_a_line(takes: Duration, bytes_s: f64) -> Option<PathSeen> {
+        let free = Rc::new(Cell::new(tokio::time::Instant::now()));
+        let (address, _) = serve(move |mut sock, _, seen| {
+            let (free, bytes) = (Rc::clone(&free), seen.last_request.borrow().len());
+            async move {
+                let crossing = Duration::from_secs_f64(bytes as f64 / bytes_s);
+                let turn = free.get().max(tokio::time::Instant::now()) + crossing;
+                free.set(turn);
+                tokio::time::sleep_until(turn + takes).await;
+                let nothing = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n";
+                sock.0.write_all(nothing).await?;
+                Ok(Some(sock))
+            }
+        })
+        .await;
+        let client = Client::new(target(address), Clock::start(), "t").await;
+        by_address(&client.unwrap(), "/v1/models", 400e3).await
+    }
+
+    #[test]
+    fn long_addresses_tell_a_narrow_way_from_a_slow_answer() {
+        run(async {
+            let narrow = by_a_line(Duration::ZERO, 64e3).await.unwrap();
+            assert!(narrow.is_limit, "{narrow:?}");
+            assert!((40e3..80e3).contains(&narrow.bytes_s), "{narrow:?}");
+            let slow = by_a_line(ms(30), 1e9).await.unwrap();
+            assert!(!slow.is_limit, "{slow:?}");
         });
     }
 
@@ -211,7 +326,7 @@ mod tests {
         run(async {
             let nobody = "127.0.0.1:9".parse().unwrap();
             let client = Client::new(target(nobody), Clock::start(), "t").await;
-            assert_eq!(ask(&client.unwrap(), "/metrics", 1e6).await, None);
+            assert_eq!(by_page(&client.unwrap(), "/metrics", 1e6).await, None);
         });
     }
 }

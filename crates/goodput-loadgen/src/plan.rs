@@ -5,6 +5,8 @@ use std::{num::NonZeroU32, time::Duration};
 use goodput_record::Timestamp;
 use goodput_workload::{CoursePlan, Load, Settle, Shard, Window};
 
+use crate::path::PathProbe;
+
 /// One load point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointPlan {
@@ -43,9 +45,8 @@ pub struct PointPlan {
     /// This many requests that fail in a row end the point, or ten times as many that are rejected:
     /// a server that is gone is not measured, it is hammered.
     pub failures_in_a_row: u32,
-    /// A page of the server's, as an absolute path, that is fetched after the load has ended to see
-    /// what the way to it carries (its metrics: some kB that it has at hand). `None`: not asked.
-    pub path_page: Option<String>,
+    /// How the way to the server is measured once the load has ended. `None`: not at all.
+    pub path_probe: Option<PathProbe>,
 }
 
 impl PointPlan {
@@ -74,7 +75,7 @@ impl PointPlan {
             most_in_flight: 100_000,
             busy_tail: Duration::ZERO,
             failures_in_a_row: 100,
-            path_page: None,
+            path_probe: None,
         }
     }
 

@@ -138,7 +138,7 @@ pub async fn run_point<O: Observer + 'static>(
     let machine = Machine::between(&before, &Reading::take(clock.now()));
     went.map_err(LoadError::Timer)?;
     let mut report = run.report(seen.take(), machine, client.traffic().since(traffic));
-    run.ask_path(&mut report).await;
+    path::look(client, &run.plan, &mut report).await;
     Ok(report)
 }
 
@@ -446,19 +446,6 @@ impl<O: Observer + 'static> Run<O> {
         };
         report.examine(&self.plan, tally.given_up);
         report
-    }
-
-    /// Looks at what the way to the server carries, where the plan says how.
-    async fn ask_path(&self, report: &mut PointReport) {
-        let Some(page) = self.plan.path_page.as_ref().filter(|_| !report.interrupted) else {
-            return;
-        };
-        if let Some(enough) = path::enough(report, self.plan.shard.of()) {
-            report.path = path::ask(&self.client, page, enough).await;
-            self.client.close_idle();
-            let known = std::mem::take(&mut report.invalid);
-            report.examine(&self.plan, known);
-        }
     }
 }
 

@@ -22,8 +22,8 @@ fn one_request_is_exactly_one_request() {
         );
         assert_eq!(ended.record.summary.output_tokens(), 5);
         assert_eq!(ended.record.summary.events(), 5);
-        assert!(report.valid(), "{:?}", report.invalid);
         assert_eq!((report.arrivals_due, report.arrivals_sent), (1, 1));
+        assert_eq!((report.peak_in_flight, report.not_sent), (1, 0));
         assert!(report.window_span().is_some());
         let head = seen.last_request.borrow().clone();
         assert!(

@@ -9,7 +9,7 @@ use std::{
 
 use goodput_ledger::{ClientRow, Mode, PointBooks, PointFacts, PointRow, WatchRow};
 use goodput_loadgen::{
-    Client, Compose, Invalid, PointPlan, PointReport, Settle, Stop, Window, Wish,
+    Client, Compose, Invalid, PathProbe, PointPlan, PointReport, Settle, Stop, Window, Wish,
 };
 use goodput_protocol::one_line;
 use goodput_record::Timestamp;
@@ -188,10 +188,11 @@ impl Run {
         plan.settle = self.settle(load);
         let late = self.take_turn(&mut plan);
         plan.look_from = looks.as_ref().map(|looks| looks.1);
-        plan.path_page = self
-            .scrape
-            .is_some()
-            .then(|| format!("{}/metrics", self.client.target().endpoint.root()));
+        let endpoint = &self.client.target().endpoint;
+        plan.path_probe = Some(match &self.scrape {
+            Some(_) => PathProbe::Page(format!("{}/metrics", endpoint.root())),
+            None => PathProbe::Address(format!("{}/models", endpoint.base)),
+        });
         let seed = point_seed(self.seed, place(&self.points, load, self.other_arrivals));
         let job = Job {
             title: load_words(load),

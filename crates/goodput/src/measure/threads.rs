@@ -169,7 +169,7 @@ impl Team {
         for (jobs, index) in self.jobs.iter().zip(1..) {
             let mut order = order.clone();
             order.plan.shard = self.part(whole.shard, index)?;
-            order.plan.path_page = None;
+            order.plan.path_probe = None;
             let (done, outcome) = oneshot::channel();
             jobs.send((order, done))
                 .map_err(|_| Failure::untrusted("a load thread has ended"))?;
