@@ -34,6 +34,8 @@ const GROWS: f64 = 1.3;
 const WORTH_ASKING: Duration = Duration::from_secs(1);
 /// Bytes of a long address: half of what the strictest servers take.
 const LONG: usize = 4_000;
+/// Rounds before which the fastest of either kind is not yet believed.
+const ROUNDS_LEAST: usize = 3;
 /// So many of them at once.
 const LONG_AT_ONCE: usize = 4;
 /// The asking ends after this long.
@@ -133,11 +135,12 @@ async fn ask(client: &Rc<Client>, probe: &PathProbe, enough: f64) -> Option<Path
 }
 
 /// Asks for `path` with short and with long addresses, several at once, in turn. Of each kind the
-/// fastest round counts: a busy machine delays some.
+/// fastest round counts: a busy machine delays some, and what the load left on the way the first.
 async fn by_address(client: &Rc<Client>, path: &str, enough: f64) -> Option<PathSeen> {
     let mut fastest = [Duration::MAX; 2];
     let began = client.clock().now();
-    for _ in 0..ALONE {
+    let mut bytes_s = 0.0;
+    for round in 1..=2 * ALONE {
         for (took, bytes) in fastest.iter_mut().zip([1, LONG]) {
             let address = format!("{path}?goodput={}", "x".repeat(bytes));
             let sent = client.clock().now();
@@ -145,23 +148,20 @@ async fn by_address(client: &Rc<Client>, path: &str, enough: f64) -> Option<Path
             *took = (*took).min(client.clock().now().since(sent)?);
         }
         let longer = fastest[1].saturating_sub(fastest[0]).as_secs_f64();
-        let bytes_s = (LONG * LONG_AT_ONCE) as f64 / longer.max(1e-6);
-        if bytes_s >= enough {
+        bytes_s = (LONG * LONG_AT_ONCE) as f64 / longer.max(1e-6);
+        if round >= ROUNDS_LEAST && bytes_s >= enough {
+            // How much more it carries cannot be told from a few kB.
             return Some(PathSeen {
-                bytes_s,
+                bytes_s: enough,
                 is_limit: false,
             });
         }
-        if client.clock().now().since(began)? > PATIENCE {
-            return Some(PathSeen {
-                bytes_s,
-                is_limit: true,
-            });
+        if round >= ROUNDS_LEAST && client.clock().now().since(began)? > PATIENCE {
+            break;
         }
     }
-    let longer = fastest[1].saturating_sub(fastest[0]).as_secs_f64();
     Some(PathSeen {
-        bytes_s: (LONG * LONG_AT_ONCE) as f64 / longer.max(1e-6),
+        bytes_s,
         is_limit: true,
     })
 }
