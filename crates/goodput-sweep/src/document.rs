@@ -21,7 +21,8 @@ pub struct RunResult {
     pub schema_version: u32,
     /// Version of the program.
     pub goodput_version: String,
-    /// `sweep`, `bench`, or `import` for requests that another tool sent.
+    /// `sweep` or `bench`; `shard` for one share of a run, `merged` for all of them together; `import`
+    /// for requests that another tool sent.
     pub kind: String,
     /// The run's id: the first part of every request id.
     pub run: String,

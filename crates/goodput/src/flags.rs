@@ -81,6 +81,7 @@ pub(crate) enum Verb {
     /// Render a result folder again, read another tool's result, or merge shards
     #[command(after_help = "Examples:\n  \
         goodput report runs/chat-1130\n  \
+        goodput report runs/before runs/after --html both.html\n  \
         goodput report --import vllm-16qps.json --slo chat --out runs/vllm\n  \
         goodput report --merge shard-1 shard-2 shard-3 --out runs/whole")]
     Report(ReportFlags),
@@ -323,7 +324,8 @@ pub(crate) struct BenchFlags {
 /// Flags of `report`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ReportFlags {
-    /// The result folder; with --import files of another tool, with --merge the shards' folders
+    /// The result folder, or several for one page with --html; with --import files of another tool,
+    /// with --merge the shards' folders
     #[arg(value_name = "DIR|FILE", required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// Where to write the page [default: report.html in the folder]

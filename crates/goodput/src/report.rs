@@ -3,7 +3,11 @@
 mod import;
 mod merge;
 
+use std::path::PathBuf;
+
+use goodput_report::html;
 use goodput_results::{Folder, read_result, write_whole};
+use goodput_sweep::RunResult;
 
 use crate::{
     exit::{Exit, Failure},
@@ -23,21 +27,46 @@ pub(crate) fn report(flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure>
     if flags.merge {
         return merge::merge(flags, voice);
     }
-    let [path] = flags.paths.as_slice() else {
+    match flags.paths.as_slice() {
+        [path] => render(path, flags, voice),
+        several => overlay(several, flags, voice),
+    }
+}
+
+/// Draws several results on one page.
+fn overlay(paths: &[PathBuf], flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure> {
+    let Some(target) = &flags.html else {
         return Err(
-            Failure::usage("report renders one folder at a time").hint(
-                "`goodput compare BASE OTHER` puts two side by side; shards of one run are put together with --merge",
+            Failure::usage("several results are drawn on a page of their own").hint(
+                "name it with --html FILE; `goodput compare` puts two side by side, --merge puts shards together",
             ),
         );
     };
-    render(path, flags, voice)
+    let mut runs = Vec::new();
+    for path in paths {
+        runs.push((path.display().to_string(), read_result(path)?));
+    }
+    let slo = |run: &RunResult| run.holds_for.slos.first().map(|slo| slo.sentence.clone());
+    let first = slo(&runs[0].1);
+    if let Some((name, other)) = runs.iter().find(|(_, run)| slo(run) != first) {
+        return Err(Failure::usage(format!(
+            "{} and {name} are judged by different SLOs: {} | {}",
+            runs[0].0,
+            first.unwrap_or_default(),
+            slo(other).unwrap_or_default()
+        ))
+        .hint("judge one of them anew: goodput report --import DIR/requests.jsonl --slo ..."));
+    }
+    write_whole(target, |out| html::overlay(&runs).write(out))?;
+    voice.say(&format!("{}: {} results", target.display(), runs.len()));
+    Ok(Exit::Yes)
 }
 
 /// Renders the page anew and prints the result.
 fn render(path: &std::path::Path, flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure> {
     let result = read_result(path)?;
     let folder = Folder::open(path);
-    let page = goodput_report::html::report(&result);
+    let page = html::report(&result);
     match &flags.html {
         None => folder.write_by("report.html", |out| page.write(out))?,
         Some(path) => write_whole(path, |out| page.write(out))?,

@@ -7,6 +7,7 @@ mod attainment;
 mod curve;
 mod distribution;
 mod latency;
+mod overlay;
 mod scale;
 mod timeline;
 
@@ -27,6 +28,7 @@ pub(crate) use attainment::{by_clause, by_rate};
 pub(crate) use curve::{characters, curve};
 pub(crate) use distribution::{Spread, distribution};
 pub(crate) use latency::{Measure, latency};
+pub(crate) use overlay::overlay;
 use scale::{LoadScale, ends, logarithmic};
 pub(crate) use timeline::{requests, tokens_over_time};
 

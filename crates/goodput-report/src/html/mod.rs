@@ -4,6 +4,7 @@ mod cards;
 mod facts;
 mod headline;
 mod lessons;
+mod overlay;
 mod page;
 mod point;
 mod table;
@@ -14,6 +15,7 @@ use goodput_sweep::RunResult;
 
 use crate::chart::{self, Measure, Spread};
 
+pub use overlay::overlay;
 pub use page::Html;
 use page::Page;
 

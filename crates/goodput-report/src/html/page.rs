@@ -71,12 +71,17 @@ impl Page {
         );
         facts.push(result.started.replace('T', " ").replace('Z', " UTC"));
         facts.retain(|fact| !fact.is_empty());
+        Self::headed(what, model, &facts)
+    }
+
+    /// A page with these words at its top.
+    pub(super) fn headed(what: &str, of: &str, facts: &[String]) -> Self {
         let facts: Vec<String> = facts
             .iter()
             .map(|fact| format!("<span>{}</span>", escape(fact)))
             .collect();
         Self {
-            title: escape(&format!("{what}: {model}")),
+            title: escape(&format!("{what}: {of}")),
             header: format!(
                 "<p class=\"brand\">{what}</p><p class=\"facts\">{}</p>",
                 facts.concat()

@@ -96,3 +96,25 @@ fn tiers_are_shown_where_there_are_several() {
     result.holds_for.slos.push(second);
     assert!(report(&result).contains("<th colspan=2>gold"));
 }
+
+#[test]
+fn several_results_stand_on_one_page_each_with_its_line() {
+    let (base, mut other) = (sample(), sample());
+    other.holds_for.model = "m<2>".to_owned();
+    let runs = vec![("runs/a".to_owned(), base), ("runs/<b>".to_owned(), other)];
+    let mut page = Vec::new();
+    super::overlay(&runs).write(&mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    let (html, figures) = own_part(&page);
+    assert!(html.contains("runs/a") && html.contains("runs/&lt;b&gt;") && !html.contains("<b>"));
+    assert!(
+        html.contains("m&lt;2&gt;"),
+        "the table says in what they differ"
+    );
+    for figure in ["closed", "open"] {
+        assert!(figures.contains(&format!("\"{figure}\":")), "{figure}");
+    }
+    let lines = figures.matches("\"name\":\"runs/a\"").count();
+    assert_eq!(lines, 2, "one line of goodput in each mode");
+    assert!(figures.contains("runs/a: throughput"));
+}

@@ -446,7 +446,11 @@ impl Setting<'_> {
         let mut holds_for = document::holds_for(&url, facts, &self.slos, workload, self.flags.gpus);
         self.add_hardware(&mut holds_for, &facts.model)?;
         Ok(Paper {
-            kind: self.task.kind.to_owned(),
+            kind: self
+                .share
+                .as_ref()
+                .map_or(self.task.kind, |_| "shard")
+                .to_owned(),
             run,
             epoch_unix_ns: client.clock().epoch().unix_nanos(),
             seed: self.seed,

@@ -6,7 +6,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use goodput_results::{Folder, Import, ImportAsk, JsonLines, ToldLoad, Tool};
+use goodput_results::{Folder, Import, ImportAsk, JsonLines, ToldLoad, Tool, read_result};
 use goodput_slo::Slo;
 use goodput_sweep::{
     HoldsFor, Question, RunResult, SCHEMA_VERSION, ServerFacts, WorkloadFacts, answers, findings,
@@ -42,7 +42,10 @@ pub(super) fn import(flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure>
         lines.write(row).map_err(Failure::untrusted)?;
     }
     lines.flush().map_err(Failure::untrusted)?;
-    let result = document(imported, &flags.paths, &slos, foreign);
+    let mut result = document(imported, &flags.paths, &slos, foreign);
+    if let Some(own) = own(&flags.paths[0]).filter(|_| result.run == Tool::Goodput.flag()) {
+        judged_anew(&mut result, own);
+    }
     write_files(&result, &folder)?;
     let exit = verdict(&result);
     show(&result, &folder, exit, flags.format, voice)?;
@@ -131,6 +134,23 @@ fn document(import: Import, paths: &[PathBuf], slos: &[Slo], flags: &ForeignFlag
         boots: Vec::new(),
         settings,
     }
+}
+
+/// The result of our own beside a file.
+fn own(path: &Path) -> Option<RunResult> {
+    read_result(&path.with_file_name("result.json")).ok()
+}
+
+/// Of requests that we sent ourselves everything is known but the new verdict.
+fn judged_anew(result: &mut RunResult, own: RunResult) {
+    result.seed = own.seed;
+    result.started = own.started;
+    result.epoch_unix_ns = own.epoch_unix_ns;
+    result.duration_s = own.duration_s;
+    result.holds_for = HoldsFor {
+        slos: std::mem::take(&mut result.holds_for.slos),
+        ..own.holds_for
+    };
 }
 
 /// The workload as it was served: what was asked for is not in the files.

@@ -1,7 +1,7 @@
 //! `goodput report --merge`: the shards of one run as the run that they were.
 
 use goodput_results::{Folder, Merged};
-use goodput_sweep::{Question, RunResult, answers, findings};
+use goodput_sweep::{Question, RunResult, answers, findings, seen};
 
 use super::E2E_AT;
 use crate::{
@@ -40,6 +40,8 @@ fn document(merged: Merged, shards: usize) -> RunResult {
     };
     result.operating_point = answers(&merged.points, question);
     result.findings = findings(&merged.points, &result.operating_point, &result.holds_for);
+    "merged".clone_into(&mut result.kind);
+    result.holds_for.server.seen = seen(&merged.points);
     result.points = merged.points;
     result.charts = merged.charts;
     result.duration_s = merged.duration_s;

@@ -103,8 +103,14 @@ fn an_imported_result_is_a_folder_like_any_other() {
         "loose",
     ];
     place.run(&[&["report"][..], &rejudged].concat()).exits(0);
+    let loose: serde_json::Value = serde_json::from_str(&place.read("loose/result.json")).unwrap();
+    assert_eq!(
+        loose["holds_for"]["workload"],
+        result["holds_for"]["workload"]
+    );
+    assert_eq!(loose["seed"], result["seed"], "the same requests");
     let compared = place.run(&["compare", "out", "loose", "--across"]);
-    assert!(compared.stdout.contains("1.000 req/s"), "{compared}");
+    assert!(compared.stdout.contains("1 req/s"), "{compared}");
     import("out", "chat")
         .exits(2)
         .says(&["holds a result already"]);
@@ -129,7 +135,8 @@ fn what_cannot_be_imported_says_what_to_do() {
     run(&["--import", "bench.json", "--from", "wrk"]).says(&["no such tool", "inference-perf"]);
     run(&["--import", "bench.json", "--rate", "0"]).says(&["not a rate"]);
     run(&["bench.json", "--slo", "chat"]).says(&["--import"]);
-    run(&["one", "two"]).says(&["one folder at a time", "goodput compare"]);
+    run(&["one", "two"]).says(&["--html FILE", "goodput compare"]);
+    run(&["one", "two", "--html", "both.html"]).says(&["there is no one"]);
     assert!(
         !place.path.join("runs").exists(),
         "nothing is left of a refusal"

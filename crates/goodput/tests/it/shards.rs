@@ -99,6 +99,9 @@ fn three_shards_are_one_run_with_the_schedule_of_the_whole() {
     let measured: Vec<&Value> = rows.iter().filter(|r| r["phase"] == "measured").collect();
     assert_eq!(point["requests"], measured.len() as u64);
     assert_eq!(result["settings"]["shards"], "3");
+    assert_eq!(result["kind"], "merged");
+    let resumed = place.run(&["sweep", "--resume", "s1"]).exits(2);
+    resumed.says(&["result of a shard"]);
     let sum: f64 = (1..=3)
         .map(|i| {
             let text = place.read(&format!("s{i}/result.json"));
