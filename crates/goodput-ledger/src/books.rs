@@ -12,6 +12,7 @@ use goodput_stats::Distribution;
 use crate::{
     bins::{Bins, spread},
     counts::{Counted, Lengths, Spans},
+    paces::Paces,
 };
 
 /// Columns of the bins that hold what arrived, whatever the SLO says.
@@ -57,6 +58,7 @@ pub struct PointBooks {
     pub(crate) counted: Counted,
     pub(crate) spans: Spans,
     pub(crate) lengths: Lengths,
+    pub(crate) paces: Paces,
     /// Looks after which the point went on.
     pub(crate) looks: u32,
     sessions: BTreeMap<u32, (TrajectoryRecord, bool)>,
@@ -72,6 +74,7 @@ impl PointBooks {
             counted: Counted::default(),
             spans: Spans::default(),
             lengths: Lengths::default(),
+            paces: Paces::new(width),
             looks: 0,
             sessions: BTreeMap::new(),
         }
@@ -106,6 +109,7 @@ impl PointBooks {
             self.counted.measured(summary);
             self.spans.post(summary);
             self.lengths.post(summary);
+            self.paces.post(summary);
             for (books, verdict) in self.slos.iter_mut().zip(&verdicts) {
                 if !cut || *verdict != Verdict::Excused {
                     books.post(summary, *verdict);
@@ -180,6 +184,7 @@ impl PointBooks {
         self.counted.merge(&other.counted);
         self.spans.merge(&other.spans);
         self.lengths.merge(&other.lengths);
+        self.paces.merge(&other.paces);
         self.looks = self.looks.max(other.looks);
         for (mine, theirs) in self.slos.iter_mut().zip(&other.slos) {
             mine.merge(theirs);

@@ -10,10 +10,12 @@ mod bins;
 mod books;
 mod counts;
 mod figures;
+mod paces;
 mod row;
 mod so_far;
 #[cfg(test)]
 mod tests;
+mod warm_up;
 
 pub use books::{Latency, PointBooks};
 pub use figures::{Charted, PointFacts};

@@ -25,8 +25,9 @@ mod series;
 
 pub use distribution::{Adjusted, Bar, Distribution, EXACT_SAMPLES};
 pub use interval::{
-    CONFIDENCE, Estimate, Interval, Watched, attainment_interval, mean_estimate, mean_interval,
-    mean_rate_interval, ratio_estimate, ratio_interval, series_mean, steady_mean, wilson,
+    CONFIDENCE, Estimate, Interval, Watched, attainment_interval, independent_values,
+    mean_estimate, mean_interval, mean_rate_interval, quantile_levels, ratio_estimate,
+    ratio_interval, series_mean, steady_mean, wilson,
 };
 pub use looks::{looks_confidence, looks_interval};
 pub use normal::{normal_cdf, normal_quantile, student_cdf, student_quantile};

@@ -13,7 +13,7 @@ const STEP: f64 = 1.25;
 /// The bracket is narrow enough when its ends are this close.
 const RESOLUTION: f64 = 1.08;
 /// After a rate that could not be proven, the next one is this part of it.
-const STEP_DOWN: f64 = 0.93;
+const STEP_DOWN: f64 = 0.92;
 /// The square of the normal quantile of 95 %: what a rate without misses needs to be proven.
 const Z_SQUARED: f64 = 3.84;
 /// How much longer than that a rate is given which misses now and then.
@@ -22,10 +22,8 @@ const PATIENCE: f64 = 2.0;
 const GLANCE: f64 = 0.15;
 /// A rate looks as if it kept the objective if its misses are at most this part of those allowed.
 const LOOKS_GOOD: f64 = 0.6;
-/// What is in flight has grown to this many times what it was, and by [`GROWN_BY`]: saturated.
-const GROWN: f64 = 4.0;
-/// Requests by which what is in flight must have grown.
-const GROWN_BY: u64 = 50;
+/// More is in flight at the end of a window than at its start by this share of what came: saturated.
+const GROWN: f64 = 0.08;
 
 /// What a [`RateSearch`] may spend.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -186,12 +184,12 @@ impl RateSearch {
         Some(good * libm::pow(STEP_DOWN, f64::from(self.failed)))
     }
 
-    /// Whether a proof will not come about in its time if things go on as they did: the interval
-    /// narrows with the root of the time.
+    /// Whether a proof will not come about in its time if things go on as they did: where misses are
+    /// few, the lower end comes nearer in proportion to the time.
     fn is_out_of_reach(&self, now: Interval, seen: &PointSoFar) -> bool {
         let judged = (seen.met + seen.missed).max(1) as f64;
         let share = seen.met as f64 / judged;
-        let then = share - (share - now.low) * libm::sqrt(seen.settled_s / self.most_s);
+        let then = share - (share - now.low) * (seen.settled_s / self.most_s).min(1.0);
         let prove = matches!(self.under_way, Some((_, Purpose::Prove)));
         prove && seen.settled_s > self.most_s / 4.0 && then < self.plan.objective
     }
@@ -217,14 +215,19 @@ impl RateSearch {
     }
 }
 
-/// Whether more came at an open-loop point than was served: what is in flight at the end of its
-/// window is as far above the mean as under steady growth. No SLO need be missed at once, but no such
-/// rate can be kept up.
+/// Whether more came at an open-loop point than was served, so that ever more was in flight. No SLO
+/// need be missed at once, but no such rate can be kept up.
 #[must_use]
 pub fn saturated(row: &PointRow) -> bool {
-    let mean = row.in_flight_mean;
-    let chance = 4.0 * libm::sqrt(mean) + 5.0;
-    f64::from(row.in_flight_at_end) > 1.5 * mean + chance
+    let (from, to) = (row.in_flight_at_start, u64::from(row.in_flight_at_end));
+    grown((from as f64, to as f64), row.requests as f64, 1.0)
+}
+
+/// Whether requests in flight have grown by [`GROWN`] of those that came, and by more than `surely`
+/// times what chance may do.
+fn grown((from, to): (f64, f64), came: f64, surely: f64) -> bool {
+    let by = to - from;
+    by > GROWN * came && by > surely * (4.0 * libm::sqrt(from + to) + 10.0)
 }
 
 impl Strategy for RateSearch {
@@ -250,13 +253,14 @@ impl Strategy for RateSearch {
     }
 
     fn look(&mut self, seen: &PointSoFar) -> Look {
-        let grown = seen.in_flight > seen.in_flight_at_start + GROWN_BY
-            && seen.in_flight as f64 > GROWN * seen.in_flight_at_start.max(1) as f64;
-        if grown {
-            return Look::Close(Why::Saturated);
-        }
         if !self.looks.due(seen.open_s) {
             return Look::Wait;
+        }
+        let came = self.under_way.map_or(0.0, |(rate, _)| rate * seen.open_s);
+        let (from, to) = (seen.in_flight_at_start as f64, seen.in_flight as f64);
+        // Twice as sure as at the end: a burst must not pass for a load that cannot be carried.
+        if grown((from, to), 0.5 * came, 2.0) {
+            return Look::Close(Why::Saturated);
         }
         self.looked += 1;
         let confidence = looks_confidence(self.looked);
