@@ -20,6 +20,17 @@ pub(crate) enum Kind {
     Step,
 }
 
+impl Kind {
+    /// In words.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Steady => "steady",
+            Self::Drift => "drifting",
+            Self::Step => "with a step",
+        }
+    }
+}
+
 /// One engine with all that is asked of it.
 pub(crate) struct Emulated {
     pub(crate) number: u64,

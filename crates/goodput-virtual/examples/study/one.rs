@@ -58,6 +58,8 @@ pub(crate) struct Outcome {
     /// The interval of the load found, over all its points.
     pub(crate) at_found: Option<Check>,
     pub(crate) attainment: Vec<Check>,
+    /// TTFT p50 and p99.
+    pub(crate) ttft: [Vec<Check>; 2],
     pub(crate) poisson: Option<Sold>,
     pub(crate) bursty: Option<Sold>,
 }
@@ -81,6 +83,7 @@ impl Outcome {
             goodput: Vec::new(),
             at_found: None,
             attainment: Vec::new(),
+            ttft: Default::default(),
             poisson: None,
             bursty: None,
         }
@@ -134,7 +137,7 @@ pub(crate) fn study(number: u64, budget_s: f64, verbose: bool, parts: Parts) -> 
         holds: holds(interval, there.goodput),
         width: None,
     });
-    let (goodput, attainment) = checks(&mut truth, &engine, &points, found.best);
+    let (goodput, attainment, ttft) = checks(&mut truth, &engine, &points, found.best);
     let grid_share = fixed_grid(&engine, &setting).map_or(0.0, |users| {
         truth.at(At::Users(users), pace, ACCURACY).goodput / most_goodput
     });
@@ -168,6 +171,7 @@ pub(crate) fn study(number: u64, budget_s: f64, verbose: bool, parts: Parts) -> 
         goodput,
         at_found: interval_of_found,
         attainment,
+        ttft,
         poisson: poisson.filter(|_| !engine.bursty),
         bursty: poisson.filter(|_| engine.bursty),
     }
@@ -183,7 +187,7 @@ fn checks(
     engine: &Emulated,
     points: &[Swept],
     best: Option<u32>,
-) -> (Vec<Check>, Vec<Check>) {
+) -> (Vec<Check>, Vec<Check>, [Vec<Check>; 2]) {
     // The point of the best load that was measured first, and others spread over the sweep.
     let every = points.len().div_ceil(CHECKED).max(1);
     let is_best = |p: &Swept| p.row.concurrency == best;
@@ -191,7 +195,8 @@ fn checks(
         .iter()
         .enumerate()
         .filter(|(i, p)| i % every == 1 || is_best(p));
-    let (mut goodput, mut attainment) = (Vec::new(), Vec::new());
+    let (mut goodput, mut attainment, mut ttft) =
+        (Vec::new(), Vec::new(), <[Vec<Check>; 2]>::default());
     for (_, point) in chosen {
         let (from, to) = (
             engine.pace.at(point.window.start),
@@ -219,6 +224,13 @@ fn checks(
                 width: (fixed > 0.0).then(|| (i.high - i.low) / 2.0 / fixed),
             });
         }
+        let percentiles = [point.row.ttft_p50_interval, point.row.ttft_p99_interval];
+        for (index, interval) in percentiles.into_iter().enumerate() {
+            ttft[index].extend(interval.map(|i| Check {
+                holds: holds(i, there.ttft_ms[index]),
+                width: None,
+            }));
+        }
         if let Some(i) = point.row.attainment_interval {
             let fixed = there.fixed_attainment_reach(point.row.window_s);
             attainment.push(Check {
@@ -227,7 +239,7 @@ fn checks(
             });
         }
     }
-    (goodput, attainment)
+    (goodput, attainment, ttft)
 }
 
 /// The load that the fixed grid of 1, 2, 4 to 128 users with 180 s a point says is best.

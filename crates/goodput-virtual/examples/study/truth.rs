@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
+use goodput_ledger::Latency;
 use goodput_stats::wilson;
 use goodput_sweep::auto::{Look, Why, settle};
 use goodput_virtual::{Detail, Pace, PointPlan, Replica, Setting, run_point};
@@ -19,6 +20,8 @@ pub(crate) struct True {
     pub(crate) goodput_error: f64,
     pub(crate) attainment: f64,
     pub(crate) attainment_error: f64,
+    /// TTFT percentiles, 50 and 99, in ms.
+    pub(crate) ttft_ms: [f64; 2],
     /// Requests judged.
     pub(crate) judged: f64,
     /// Seconds it was seen over.
@@ -179,7 +182,10 @@ fn measure(engine: &Emulated, at: At, pace: f64, accuracy: f64) -> True {
         .so_far(measured.window.start, measured.window.end);
     let (goodput, judged) = (seen.goodput(), seen.met + seen.missed);
     let attainment = seen.attainment();
+    let ttft = measured.books.distribution(Latency::Ttft);
+    let ttft = ttft.quantiles(&[0.5, 0.99]);
     True {
+        ttft_ms: [0, 1].map(|i| ttft[i].map_or(f64::NAN, |ns| ns / 1e6)),
         goodput: goodput.map_or(0.0, |g| g.value),
         goodput_error: goodput.map_or(0.0, |g| g.standard_error),
         attainment: seen.met as f64 / judged.max(1) as f64,
