@@ -123,8 +123,9 @@ pub struct Watched {
 
 /// Misses after which the design effect seen counts as much as the one assumed.
 const MISSES_TO_BELIEVE: f64 = 10.0;
-/// How many of the requests under way beside one that misses are taken to miss with it, as a share.
-const COMPANY: f64 = 0.6;
+/// How many of the requests under way beside one that misses are taken to miss with it, as a share,
+/// until misses were seen: see [`attainment_interval`].
+pub const COMPANY: f64 = 0.6;
 
 /// The interval of a share from time bins `(good, total)` in order of time.
 ///

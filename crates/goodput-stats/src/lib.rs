@@ -25,7 +25,7 @@ mod series;
 
 pub use distribution::{Adjusted, Bar, Distribution, EXACT_SAMPLES};
 pub use interval::{
-    CONFIDENCE, Estimate, Interval, Watched, attainment_interval, independent_values,
+    COMPANY, CONFIDENCE, Estimate, Interval, Watched, attainment_interval, independent_values,
     mean_estimate, mean_interval, mean_rate_interval, quantile_levels, ratio_estimate,
     ratio_interval, series_mean, steady_mean, wilson,
 };

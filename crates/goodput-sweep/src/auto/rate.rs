@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use goodput_ledger::{Between, PointRow, PointSoFar};
-use goodput_stats::{Interval, looks_confidence, wilson};
+use goodput_stats::{COMPANY, Interval, looks_confidence, wilson};
 use goodput_workload::Load;
 
 use super::{Ask, Look, Measure, Strategy, Why, schedule::Looks};
@@ -17,9 +17,12 @@ const STEP_DOWN: f64 = 0.92;
 /// The square of the normal quantile of 95 %: what a rate without misses needs to be proven.
 const Z_SQUARED: f64 = 3.84;
 /// How much longer than that a rate is given which misses now and then.
-const PATIENCE: f64 = 2.0;
+const PATIENCE: f64 = 3.0;
+/// Below this part of the first rate no further one is tried: where attainment does not recover there,
+/// it is not the load that breaks the objective.
+const FAR_DOWN: f64 = 0.15;
 /// The part of that time after which a rate is judged by its looks while the bracket is narrowed.
-const GLANCE: f64 = 0.15;
+const GLANCE: f64 = 0.12;
 /// A rate looks as if it kept the objective if its misses are at most this part of those allowed.
 const LOOKS_GOOD: f64 = 0.6;
 /// More is in flight at the end of a window than at its start by this share of what came: saturated.
@@ -205,13 +208,12 @@ impl RateSearch {
         shortest_s.max(5.0 * request_s.unwrap_or(0.0))
     }
 
-    /// Seconds in which a rate that keeps the objective well can be proven to.
-    fn enough_s(&self, rate: f64) -> f64 {
+    /// Seconds in which a rate that never misses can be proven to keep the objective.
+    fn needed_s(&self, rate: f64) -> f64 {
         let miss = (1.0 - self.plan.objective).max(1e-4);
-        let company = Some(self.in_flight)
-            .filter(|n| n.is_finite())
-            .unwrap_or(0.0);
-        PATIENCE * Z_SQUARED * self.plan.objective / miss * (1.0 + company) / rate
+        let company = Some(self.in_flight).filter(|n| n.is_finite());
+        let together = 1.0 + COMPANY * company.unwrap_or(0.0);
+        Z_SQUARED * self.plan.objective / miss * together / rate
     }
 }
 
@@ -230,16 +232,33 @@ fn grown((from, to): (f64, f64), came: f64, surely: f64) -> bool {
     by > GROWN * came && by > surely * (4.0 * libm::sqrt(from + to) + 10.0)
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a number of requests"
+)]
+fn whole(value: f64) -> u64 {
+    value as u64
+}
+
 impl Strategy for RateSearch {
     fn ask(&mut self) -> Ask {
         let (shortest, left) = (self.shortest_s(), self.left_s());
-        let Some((per_second, purpose)) = self.next().filter(|_| left >= shortest) else {
+        let Some((per_second, purpose)) = self.next() else {
             return Ask::Done;
         };
+        let least = match purpose {
+            Purpose::Bracket => shortest,
+            // A proof that cannot be finished is not begun.
+            Purpose::Prove => shortest.max(self.needed_s(per_second)),
+        };
+        if left < least || per_second < FAR_DOWN * self.plan.first {
+            return Ask::Done;
+        }
         self.under_way = Some((per_second, purpose));
         self.looks = Looks::from(shortest);
         self.looked = 0;
-        let enough_s = self.enough_s(per_second);
+        let enough_s = PATIENCE * self.needed_s(per_second);
         let most_s = match purpose {
             Purpose::Bracket => (GLANCE * enough_s).max(1.5 * shortest),
             Purpose::Prove => enough_s.max(3.0 * shortest),
@@ -266,8 +285,8 @@ impl Strategy for RateSearch {
         let confidence = looks_confidence(self.looked);
         // What has missed has missed, even if all that is open should still be met.
         let judged = seen.met + seen.missed + seen.in_flight;
-        let cases = (judged as f64 / (1.0 + seen.in_flight_mean)) as u64;
-        let missed = (seen.missed as f64 / (1.0 + seen.in_flight_mean)) as u64;
+        let alone = |requests: u64| whole(requests as f64 / (1.0 + seen.in_flight_mean));
+        let (cases, missed) = (alone(judged), alone(seen.missed));
         let at_best = wilson(cases.saturating_sub(missed), cases, confidence);
         if at_best.is_some_and(|i| i.high < self.plan.objective) {
             return Look::Close(Why::Breaks);

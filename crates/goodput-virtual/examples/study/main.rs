@@ -7,6 +7,8 @@
     clippy::expect_used,
     clippy::print_stdout,
     clippy::disallowed_methods,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
     reason = "a program that reads its flags and prints a table"
 )]
 

@@ -49,15 +49,13 @@ pub(crate) fn print(all: &[Outcome], budget_s: f64) -> bool {
         found(&engines);
     }
     let checked = intervals(&engines);
-    let poisson: Vec<Sold> = all.iter().filter_map(|o| o.poisson).collect();
-    let bursty: Vec<Sold> = all.iter().filter_map(|o| o.bursty).collect();
+    let of = |bursty: bool| all.iter().filter(move |o| o.bursty == bursty);
+    let gathered = |bursty| of(bursty).filter_map(|o| o.sold).collect::<Vec<Sold>>();
+    let (poisson, bursty) = (gathered(false), gathered(true));
     sold("Poisson arrivals", &poisson);
     sold("arrivals in bursts", &bursty);
-    let kept: Vec<bool> = poisson
-        .iter()
-        .chain(&bursty)
-        .filter_map(|s| s.keeps)
-        .collect();
+    let both = poisson.iter().chain(&bursty);
+    let kept: Vec<bool> = both.filter_map(|s| s.keeps).collect();
     let near = engines.is_empty() || part(&engines, |o| o.share >= 0.95) >= LEAST;
     near && checked && (kept.is_empty() || part(&kept, |k| *k) >= LEAST)
 }

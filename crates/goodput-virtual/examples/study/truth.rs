@@ -62,7 +62,7 @@ pub(crate) enum At {
 
 /// Truths of one engine, computed once.
 pub(crate) struct Truth<'a> {
-    engine: &'a Emulated,
+    pub(crate) engine: &'a Emulated,
     /// By load, pace in millionths, and accuracy in hundredths of a percent.
     known: BTreeMap<(At, u32, u32), True>,
 }
@@ -148,10 +148,10 @@ fn measure(engine: &Emulated, at: At, pace: f64, accuracy: f64) -> True {
         detail: Detail::Bins,
         ..Setting::new(&engine.workload, &slos, 0x7_0000 + engine.number)
     };
-    let longest = Window::Duration(Duration::from_secs(14_400));
+    let longest = Window::Duration(Duration::from_hours(4));
     let course = CoursePlan::new(settle(load, Duration::from_secs(15)), longest);
     let plan = PointPlan {
-        look_from: Duration::from_secs(120),
+        look_from: Duration::from_mins(2),
         most_in_flight: 3_000,
         ..PointPlan::new(0, load, course)
     };
