@@ -13,6 +13,7 @@ use crate::{
     bins::{Bins, spread},
     checks::Checks,
     counts::{Counted, Lengths, Spans},
+    paces::Paces,
 };
 
 /// Columns of the bins that hold what arrived, whatever the SLO says.
@@ -58,6 +59,7 @@ pub struct PointBooks {
     pub(crate) counted: Counted,
     pub(crate) spans: Spans,
     pub(crate) lengths: Lengths,
+    pub(crate) paces: Paces,
     /// Looks after which the point went on.
     pub(crate) looks: u32,
     pub(crate) checks: Checks,
@@ -74,6 +76,7 @@ impl PointBooks {
             counted: Counted::default(),
             spans: Spans::default(),
             lengths: Lengths::default(),
+            paces: Paces::new(width),
             looks: 0,
             checks: Checks::default(),
             sessions: BTreeMap::new(),
@@ -110,6 +113,7 @@ impl PointBooks {
             self.counted.measured(summary);
             self.spans.post(summary);
             self.lengths.post(summary);
+            self.paces.post(summary);
             for (books, verdict) in self.slos.iter_mut().zip(&verdicts) {
                 if !cut || *verdict != Verdict::Excused {
                     books.post(summary, *verdict);
@@ -184,6 +188,7 @@ impl PointBooks {
         self.counted.merge(&other.counted);
         self.spans.merge(&other.spans);
         self.lengths.merge(&other.lengths);
+        self.paces.merge(&other.paces);
         self.looks = self.looks.max(other.looks);
         self.checks.merge(&other.checks);
         for (mine, theirs) in self.slos.iter_mut().zip(&other.slos) {

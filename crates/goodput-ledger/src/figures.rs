@@ -10,20 +10,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     bins::Bins,
-    books::{GOOD_CHARACTERS, GOOD_TOKENS, GOOD_WORDS, Latency, MET, MISSED, PointBooks, SloBooks},
+    books::{
+        GOOD_CHARACTERS, GOOD_TOKENS, GOOD_WORDS, Latency, MET, MISSED, PointBooks, SloBooks,
+        TOKENS,
+    },
     counts::{Counted, Lengths},
     row::{Between, ClauseRow, ClientRow, LengthRow, Mode, PointRow, SloRow, WithFailures},
 };
 
 /// Groups of bins from which an interval is made: enough for a t quantile near the normal one,
 /// few enough that a group is longer than a burst of slow requests.
-const GROUPS: u64 = 30;
+pub(crate) const GROUPS: u64 = 30;
 
 /// What the intervals of a row depend on, beside their bins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Certainty {
     /// Two-sided, of each single interval.
-    confidence: f64,
+    pub(crate) confidence: f64,
     /// Mean seconds of a request.
     request_s: f64,
     /// Requests under way together, where none waits for another: in an open loop.
@@ -92,7 +95,8 @@ impl PointBooks {
     #[must_use]
     #[expect(clippy::too_many_lines, reason = "a table: one line a figure")]
     pub fn row(&self, facts: &PointFacts) -> PointRow {
-        let ([tokens, characters, words, busy_ns, ..], seconds) = self.received(&facts.window);
+        let steady = self.steady_part(&facts.window);
+        let ([tokens, characters, words, busy_ns, ..], seconds) = self.received(&steady);
         let per_second = |n: u64| rate(n as f64, seconds);
         let in_flight_mean = rate(busy_ns as f64 / 1e9, seconds);
         let certainty = self.certainty(match facts.mode {
@@ -103,13 +107,19 @@ impl PointBooks {
         let slos: Vec<SloRow> = self
             .slos
             .iter()
-            .map(|s| s.row(&facts.window, wall, certainty))
+            .map(|s| s.row((&facts.window, &steady), wall, certainty))
             .collect();
         let first = slos.first();
         let ok = self.counted.outcomes[Outcome::Ok.index()];
         let per_gpu = |rate: f64| facts.gpus.map(|gpus| rate / f64::from(gpus.max(1)));
         let goodput = first.map_or(0.0, |s| s.goodput_tok_s);
         let p = |latency, q| ms(self.distribution(latency).quantile(q));
+        let between = |latency| {
+            let seen = (self.distribution(latency), &facts.window);
+            self.paces.intervals(latency, seen, [0.5, 0.99], certainty)
+        };
+        let [ttft_p50_interval, ttft_p99_interval] = between(Latency::Ttft);
+        let [tpot_p50_interval, tpot_p99_interval] = between(Latency::Tpot);
         PointRow {
             point: facts.point,
             mode: facts.mode,
@@ -117,9 +127,11 @@ impl PointBooks {
             rate_req_s: facts.rate_req_s,
             other_arrivals: None,
             window_s: wall,
+            warm_up_s: steady.start.seconds() - facts.window.start.seconds(),
             requests: self.counted.measured,
             completed_req_s: rate(ok as f64, wall),
             throughput_tok_s: per_second(tokens),
+            throughput_interval: rate_interval(&self.bins, TOKENS, &steady, certainty),
             goodput_tok_s: goodput,
             goodput_interval: first.and_then(|s| s.goodput_interval),
             goodput_req_s: first.map_or(0.0, |s| s.goodput_req_s),
@@ -136,17 +148,21 @@ impl PointBooks {
             outcomes: self.counted.outcomes(),
             statuses: named(&self.counted.statuses, ToString::to_string),
             ttft_p50_ms: p(Latency::Ttft, 0.5),
+            ttft_p50_interval,
             ttft_p90_ms: p(Latency::Ttft, 0.9),
             ttft_p95_ms: p(Latency::Ttft, 0.95),
             ttft_p99_ms: p(Latency::Ttft, 0.99),
+            ttft_p99_interval,
             ttft_p95_with_failures: self.with_failures(Latency::Ttft, 0.95),
             ttft_p99_with_failures: self.with_failures(Latency::Ttft, 0.99),
             ttft_answer_p50_ms: p(Latency::TtftAnswer, 0.5),
             ttft_answer_p99_ms: p(Latency::TtftAnswer, 0.99),
             tpot_p50_ms: p(Latency::Tpot, 0.5),
+            tpot_p50_interval,
             tpot_p90_ms: p(Latency::Tpot, 0.9),
             tpot_p95_ms: p(Latency::Tpot, 0.95),
             tpot_p99_ms: p(Latency::Tpot, 0.99),
+            tpot_p99_interval,
             tpot_mean_ms: ms(self.distribution(Latency::Tpot).mean()),
             itl_mean_ms: ms(ratio(
                 self.counted.between_tokens.0,
@@ -164,6 +180,7 @@ impl PointBooks {
             tpot_n: self.distribution(Latency::Tpot).count(),
             in_flight_mean,
             in_flight_peak: facts.in_flight_peak,
+            in_flight_at_start: self.in_flight_at(facts.window.start),
             in_flight_at_end: facts.in_flight_at_end,
             cut_by_end_of_run: self.counted.outcomes[Outcome::Cancelled.index()],
             sent_share: facts.sent_share,
@@ -258,9 +275,14 @@ impl PointBooks {
 }
 
 impl SloBooks {
-    fn row(&self, window: &Range<Timestamp>, wall: f64, certainty: Certainty) -> SloRow {
+    fn row(
+        &self,
+        (window, steady): (&Range<Timestamp>, &Range<Timestamp>),
+        wall: f64,
+        certainty: Certainty,
+    ) -> SloRow {
         let [met, missed, excused, ..] = self.bins.sum(0..u64::MAX);
-        let (bins, seconds) = self.bins.whole_bins(window);
+        let (bins, seconds) = self.bins.whole_bins(steady);
         let in_window = self.bins.sum(bins);
         let per_second = |column: usize| rate(in_window[column] as f64, seconds);
         let judged = met + missed;
@@ -275,7 +297,7 @@ impl SloBooks {
             excused,
             outcome_misses: self.outcome_misses,
             goodput_tok_s: per_second(GOOD_TOKENS),
-            goodput_interval: goodput_interval(&self.bins, window, certainty),
+            goodput_interval: rate_interval(&self.bins, GOOD_TOKENS, steady, certainty),
             goodput_req_s: rate(met as f64, wall),
             good_characters_per_s: per_second(GOOD_CHARACTERS),
             good_words_per_s: per_second(GOOD_WORDS),
@@ -325,8 +347,10 @@ fn attainment_between(
     attainment_interval(&pairs, certainty.watched(seconds), certainty.confidence).map(between)
 }
 
-fn goodput_interval(
-    bins: &Bins<6>,
+/// The interval of what a column counts a second.
+fn rate_interval<const N: usize>(
+    bins: &Bins<N>,
+    column: usize,
     window: &Range<Timestamp>,
     certainty: Certainty,
 ) -> Option<Between> {
@@ -334,10 +358,10 @@ fn goodput_interval(
     let (groups, seconds) = bins.groups(whole, GROUPS);
     let rates: Vec<f64> = groups
         .iter()
-        .map(|g| rate(g[GOOD_TOKENS] as f64, seconds))
+        .map(|group| rate(group[column] as f64, seconds))
         .collect();
-    let interval =
-        steady_mean(&rates, certainty.watched(seconds).memory)?.interval(certainty.confidence)?;
+    let mean = steady_mean(&rates, certainty.watched(seconds).memory)?;
+    let interval = mean.interval(certainty.confidence)?;
     Some(Between {
         low: interval.low.max(0.0),
         high: interval.high,

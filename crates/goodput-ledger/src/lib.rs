@@ -12,11 +12,13 @@ mod checks;
 mod counts;
 mod figures;
 mod measured;
+mod paces;
 mod row;
 mod saved;
 mod so_far;
 #[cfg(test)]
 mod tests;
+mod warm_up;
 
 pub use books::{Latency, PointBooks};
 pub use checks::{CheckRow, SpeedShift};

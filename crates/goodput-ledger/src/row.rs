@@ -199,12 +199,19 @@ pub struct PointRow {
     pub other_arrivals: Option<String>,
     /// Length of the window.
     pub window_s: f64,
+    /// Seconds at its start that were not yet steady: tokens a second and requests in flight, their
+    /// intervals too, are counted from there on.
+    #[serde(default)]
+    pub warm_up_s: f64,
     /// Measured requests: their origin lies in the window.
     pub requests: u64,
     /// Measured requests that ended well, a second.
     pub completed_req_s: f64,
     /// Tokens received inside the window a second, whatever became of the request.
     pub throughput_tok_s: f64,
+    /// Its 95 % interval.
+    #[serde(default)]
+    pub throughput_interval: Option<Between>,
     /// Tokens received inside the window a second, of requests that met the first SLO.
     pub goodput_tok_s: f64,
     /// Its 95 % interval.
@@ -233,12 +240,18 @@ pub struct PointRow {
     pub statuses: BTreeMap<String, u64>,
     /// TTFT percentile.
     pub ttft_p50_ms: Option<f64>,
+    /// Its 95 % interval, in ms. Null where too few requests were seen for one.
+    #[serde(default)]
+    pub ttft_p50_interval: Option<Between>,
     /// TTFT percentile.
     pub ttft_p90_ms: Option<f64>,
     /// TTFT percentile.
     pub ttft_p95_ms: Option<f64>,
     /// TTFT percentile.
     pub ttft_p99_ms: Option<f64>,
+    /// Its 95 % interval, in ms. Null where too few requests were seen for one.
+    #[serde(default)]
+    pub ttft_p99_interval: Option<Between>,
     /// TTFT percentile with failures as worse than any latency.
     pub ttft_p95_with_failures: WithFailures,
     /// TTFT percentile with failures as worse than any latency.
@@ -249,12 +262,18 @@ pub struct PointRow {
     pub ttft_answer_p99_ms: Option<f64>,
     /// TPOT percentile across requests.
     pub tpot_p50_ms: Option<f64>,
+    /// Its 95 % interval, in ms. Null where too few requests were seen for one.
+    #[serde(default)]
+    pub tpot_p50_interval: Option<Between>,
     /// TPOT percentile across requests.
     pub tpot_p90_ms: Option<f64>,
     /// TPOT percentile across requests.
     pub tpot_p95_ms: Option<f64>,
     /// TPOT percentile across requests.
     pub tpot_p99_ms: Option<f64>,
+    /// Its 95 % interval, in ms. Null where too few requests were seen for one.
+    #[serde(default)]
+    pub tpot_p99_interval: Option<Between>,
     /// Mean TPOT, every request counting the same.
     pub tpot_mean_ms: Option<f64>,
     /// Mean gap between tokens, every token counting the same.
@@ -283,6 +302,9 @@ pub struct PointRow {
     pub in_flight_mean: f64,
     /// Most requests in flight at once, as the load generator counted.
     pub in_flight_peak: Option<u32>,
+    /// In flight when the window opened, whenever they came.
+    #[serde(default)]
+    pub in_flight_at_start: u64,
     /// In flight when the window closed. They are judged when they end.
     pub in_flight_at_end: u32,
     /// Of these, requests that the end of the run cut off: neither met nor missed.

@@ -77,7 +77,6 @@ impl PointBooks {
             }
         });
         let window = first.map_or([0; 6], |slo| slo.bins.sum(0..u64::MAX));
-        let before = self.bins.sum(0..self.bins.index(opened));
         let seconds = |from: Timestamp, to: Timestamp| to.seconds() - from.seconds();
         let settled_s = seconds(opened, upto.max(opened));
         PointSoFar {
@@ -90,8 +89,14 @@ impl PointBooks {
             met: window[MET],
             missed: window[MISSED],
             in_flight: self.open(),
-            in_flight_at_start: before[ARRIVED].saturating_sub(before[LEFT]),
+            in_flight_at_start: self.in_flight_at(opened),
         }
+    }
+
+    /// Requests in flight when the bin of `at` began.
+    pub(crate) fn in_flight_at(&self, at: Timestamp) -> u64 {
+        let before = self.bins.sum(0..self.bins.index(at));
+        before[ARRIVED].saturating_sub(before[LEFT])
     }
 
     /// Before this instant every request that came has ended, so nothing there can change.

@@ -123,8 +123,9 @@ pub struct Watched {
 
 /// Misses after which the design effect seen counts as much as the one assumed.
 const MISSES_TO_BELIEVE: f64 = 10.0;
-/// How many of the requests under way beside one that misses are taken to miss with it, as a share.
-const COMPANY: f64 = 0.6;
+/// How many of the requests under way beside one that misses are taken to miss with it, as a share,
+/// until misses were seen: see [`attainment_interval`].
+pub const COMPANY: f64 = 0.6;
 
 /// The interval of a share from time bins `(good, total)` in order of time.
 ///
@@ -165,6 +166,30 @@ pub fn attainment_interval(
     };
     let cases = n / design_effect.max(assumed);
     Some(score_interval(share, cases, reach?))
+}
+
+/// The levels (0 to 1) between whose sample quantiles the true `q` quantile lies, seen over so many
+/// independent `cases`: the score interval of the share of values below it.
+///
+/// `None` where the sample is too small to have a value beyond the quantile with this confidence:
+/// below 368 cases for a 99th percentile at 95 %.
+#[must_use]
+pub fn quantile_levels(q: f64, cases: f64, confidence: f64) -> Option<Interval> {
+    let z = normal_quantile(0.5 + confidence / 2.0)?;
+    let none_beyond = libm::pow(q.max(1.0 - q), cases);
+    let told = (0.0..1.0).contains(&q) && none_beyond <= (1.0 - confidence) / 2.0;
+    told.then(|| score_interval(q, cases, z))
+}
+
+/// How many independent values a series is worth, from the sums and counts of its bins in order of
+/// time and the variance of single values: the values over their design effect (Kish 1965).
+/// `None` without a variance, or below three bins.
+#[must_use]
+pub fn independent_values(bins: &[(f64, f64)], variance: f64, memory: f64) -> Option<f64> {
+    let values: f64 = bins.iter().map(|bin| bin.1).sum();
+    let seen = ratio_estimate(bins, memory)?;
+    let alone = variance / values;
+    (alone > 0.0).then(|| values / (seen.standard_error.powi(2) / alone).max(1.0))
 }
 
 /// A ratio of sums from time bins `(numerator, denominator)` in order of time, where what is
@@ -236,10 +261,10 @@ pub fn series_mean(values: &[f64]) -> Option<Estimate> {
 /// Batches into which [`steady_mean`] gathers a series, beside its single values.
 const BATCHES: [usize; 2] = [15, 10];
 /// So many lengths of what is measured make one independent stretch of time.
-const STRETCH: f64 = 1.5;
+const STRETCH: f64 = 1.3;
 /// Degrees of freedom of [`steady_mean`]: fewer say nothing, more than the batches have are not
 /// to be had.
-const DEGREES: (f64, f64) = (2.0, 25.0);
+const DEGREES: (f64, f64) = (3.0, 25.0);
 
 /// The mean of a steady series in order of time, where what is measured lasts about `memory` values
 /// (0 where it is not known): the length of a request in bins.

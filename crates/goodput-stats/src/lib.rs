@@ -32,8 +32,9 @@ pub use difference::{
 };
 pub use distribution::{Adjusted, Bar, Distribution, EXACT_SAMPLES};
 pub use interval::{
-    CONFIDENCE, Estimate, Interval, Watched, attainment_interval, mean_estimate, mean_interval,
-    mean_rate_interval, ratio_estimate, ratio_interval, series_mean, steady_mean, wilson,
+    COMPANY, CONFIDENCE, Estimate, Interval, Watched, attainment_interval, independent_values,
+    mean_estimate, mean_interval, mean_rate_interval, quantile_levels, ratio_estimate,
+    ratio_interval, series_mean, steady_mean, wilson,
 };
 pub use level::{LevelShift, level_shift};
 pub use looks::{looks_confidence, looks_interval};

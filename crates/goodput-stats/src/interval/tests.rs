@@ -157,11 +157,13 @@ fn the_interval_of_attainment_holds_the_truth_where_misses_come_in_bursts() {
         let sum = |of: fn(&(u64, u64)) -> u64| bins.iter().map(of).sum();
         wilson(sum(|bin| bin.0), sum(|bin| bin.1), 0.95)
     };
-    let watched = Watched {
-        memory: 4.0,
-        together: 0.0,
+    let aware = |bins: &[(u64, u64)]| {
+        let watched = Watched {
+            memory: 4.0,
+            together: 0.0,
+        };
+        attainment_interval(bins, watched, 0.95)
     };
-    let aware = |bins: &[(u64, u64)]| attainment_interval(bins, watched, 0.95);
     for (bins, least) in [(30, 0.6), (120, 0.87), (400, 0.92)] {
         let (aware, blind) = (held(bins, &aware), held(bins, &blind));
         assert!(aware >= least, "{bins} bins: {aware}");

@@ -9,6 +9,9 @@ const CAUTION: f64 = 0.5;
 /// Loads with this share of the best score are next to equal.
 const NEXT_TO: f64 = 0.985;
 
+/// The share by which a throughput must be out of line, beyond chance, to be odd.
+const ODD: f64 = 0.03;
+
 /// What is known of one load, over all its points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Tested {
@@ -20,6 +23,8 @@ pub(super) struct Tested {
     pub(super) reach: f64,
     /// Tokens a second.
     pub(super) throughput: f64,
+    /// Half the width of its 95 % interval.
+    pub(super) throughput_reach: f64,
     /// Whether every clause held over the longest of its points, and how long that was.
     pub(super) holds: (bool, f64),
     /// Answers a second.
@@ -35,8 +40,9 @@ impl Tested {
         Self {
             seconds: row.window_s,
             goodput: row.goodput_tok_s,
-            reach: reach(row),
+            reach: reach(row.goodput_interval, row.throughput_tok_s),
             throughput: row.throughput_tok_s,
+            throughput_reach: reach(row.throughput_interval, row.throughput_tok_s),
             holds: (row.holds_every_clause(), row.window_s),
             completed_req_s: row.completed_req_s,
             good_req_s: row.goodput_req_s,
@@ -54,6 +60,7 @@ impl Tested {
             goodput: mean(self.goodput, other.goodput),
             reach: libm::hypot(a * self.reach, b * other.reach),
             throughput: mean(self.throughput, other.throughput),
+            throughput_reach: libm::hypot(a * self.throughput_reach, b * other.throughput_reach),
             holds: if other.holds.1 > self.holds.1 {
                 other.holds
             } else {
@@ -82,11 +89,9 @@ impl Tested {
     }
 }
 
-/// Half the width of the goodput's interval. Without one nothing is known: as wide as the
-/// throughput.
-fn reach(row: &PointRow) -> f64 {
-    let told = row.goodput_interval.map(|i| (i.high - i.low) / 2.0);
-    told.unwrap_or_else(|| row.throughput_tok_s.max(row.goodput_tok_s))
+/// Half the width of an interval. Without one nothing is known: as wide as all that was received.
+fn reach(interval: Option<Between>, throughput: f64) -> f64 {
+    interval.map_or(throughput, |i| (i.high - i.low) / 2.0)
 }
 
 /// The loads tested, rising.
@@ -104,8 +109,7 @@ pub(super) struct Gap {
 
 impl Curve {
     /// Adds a point.
-    pub(super) fn add(&mut self, users: u32, row: &PointRow) {
-        let new = Tested::of(row);
+    pub(super) fn add(&mut self, users: u32, new: Tested) {
         self.0
             .entry(users)
             .and_modify(|known| *known = known.with(new))
@@ -201,6 +205,32 @@ impl Curve {
             None => (most + 1, apart(best, step).min(most), step - 1.0),
         };
         (probe > best && probe < ceiling).then_some(Gap { probe, room })
+    }
+
+    /// Whether the throughput of a load does not fit that of its neighbours: it rises with the load,
+    /// by less and less. What does not was measured on a server that has changed meanwhile.
+    pub(super) fn is_odd(&self, users: u32) -> bool {
+        let (Some(here), below) = (self.0.get(&users), self.0.range(..users).next_back()) else {
+            return false;
+        };
+        let above = self.0.range(users + 1..).next();
+        let apart = |from: u32, to: u32| f64::from(to) - f64::from(from);
+        let chance = |other: &Tested| {
+            1.5 * libm::hypot(here.throughput_reach, other.throughput_reach) + ODD * here.throughput
+        };
+        let too_high = below.is_some_and(|(&low, tested)| {
+            let linear = tested.throughput * f64::from(users) / f64::from(low);
+            here.throughput - linear > chance(tested)
+        });
+        let too_low = match (below, above) {
+            (Some((&low, a)), Some((&high, b))) => {
+                let share = apart(low, users) / apart(low, high);
+                let between = a.throughput + share * (b.throughput - a.throughput);
+                between - here.throughput > chance(a).max(chance(b))
+            }
+            _ => false,
+        };
+        too_high || too_low
     }
 
     /// The last load that holds every clause, with all below it, and the first that does not.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Ask, Look, Measure, Strategy, Why,
-    curve::{Curve, Gap, Tested, middle},
+    curve::{Curve, Gap, Tested, apart, middle},
     schedule::Looks,
 };
 
@@ -29,9 +29,11 @@ const FINE: f64 = 0.015;
 const REQUESTS: f64 = 1.5;
 /// Nothing new is begun with less than this share of the budget: it would be seen once, by luck.
 const ENOUGH: f64 = 1.0 / 15.0;
-/// A load measured again must differ by this share, and by more than chance, for the server to have
-/// changed.
-const CHANGED: f64 = 0.06;
+/// A load measured again must differ by this share in throughput or goodput, and by more than chance,
+/// for the server to have changed.
+const CHANGED: f64 = 0.05;
+/// The best load is measured again after this many points of other loads.
+const STALE: u32 = 4;
 
 /// What a [`PeakSearch`] may try, and for how long.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,6 +123,10 @@ pub struct PeakSearch {
     tested: Vec<u32>,
     climbed: bool,
     changed: bool,
+    /// The point that was out of line with those before, until the best load was measured again.
+    odd: Option<(u32, Tested)>,
+    /// Points since the best load was measured.
+    since_best: u32,
     spent_s: f64,
     e2e_s: f64,
     under_way: Option<(u32, Purpose)>,
@@ -138,6 +144,8 @@ impl PeakSearch {
             tested: Vec::new(),
             climbed: false,
             changed: false,
+            odd: None,
+            since_best: 0,
             spent_s: 0.0,
             e2e_s: 0.0,
             under_way: None,
@@ -196,8 +204,14 @@ impl PeakSearch {
         if left < self.shortest_s().max(ENOUGH * budget) {
             return None;
         }
+        if let Some(users) = self.doubted() {
+            return Some((users, Purpose::Contest, budget / 10.0));
+        }
         if let Some(users) = self.climb() {
             return Some((users, Purpose::Climb, budget / 16.0));
+        }
+        if let Some(users) = self.lower() {
+            return Some((users, Purpose::Refine, budget / 10.0));
         }
         if let Some(gap) = self.gap() {
             return Some((gap.probe, Purpose::Refine, budget / 10.0));
@@ -207,6 +221,12 @@ impl PeakSearch {
         }
         let users = self.clause_gap()?;
         Some((users, Purpose::Clauses, budget / 8.0))
+    }
+
+    /// The best load, if there is a doubt that it still is what it was.
+    fn doubted(&self) -> Option<u32> {
+        let stale = self.climbed && self.since_best >= STALE;
+        self.curve.best().filter(|_| self.odd.is_some() || stale)
     }
 
     /// The next of the first loads, until goodput has clearly fallen.
@@ -232,6 +252,14 @@ impl PeakSearch {
             // Nothing in time at two loads: more load will not mend it.
             None => self.curve.0.len() >= 2,
         }
+    }
+
+    /// A lower load, where nothing is in time at those known.
+    fn lower(&self) -> Option<u32> {
+        let lost = self.plan.refine && self.curve.best().is_none();
+        let (&lowest, _) = self.curve.0.first_key_value().filter(|_| lost)?;
+        let lower = apart(lowest, 1.0 / STEP).max(self.plan.least.get());
+        (lower < lowest).then_some(lower)
     }
 
     /// The gap beside the best load in which the most could hide, if it is worth a point.
@@ -273,13 +301,42 @@ impl PeakSearch {
     }
 
     /// Whether a second point of a load differs from the first by more than chance.
-    fn has_changed(&self, users: u32, row: &PointRow) -> bool {
-        let (Some(before), now) = (self.curve.0.get(&users), Tested::of(row)) else {
+    fn has_changed(&self, users: u32, now: &Tested) -> bool {
+        let Some(before) = self.curve.0.get(&users) else {
             return false;
         };
-        let apart = (now.goodput - before.goodput).abs();
-        let chance = 1.5 * libm::hypot(now.reach, before.reach);
-        apart > chance && apart > CHANGED * before.goodput
+        let differ = |now: (f64, f64), before: (f64, f64)| {
+            let chance = 1.5 * libm::hypot(now.1, before.1);
+            (now.0 - before.0).abs() > chance.max(CHANGED * before.0)
+        };
+        differ((now.goodput, now.reach), (before.goodput, before.reach))
+            || differ(
+                (now.throughput, now.throughput_reach),
+                (before.throughput, before.throughput_reach),
+            )
+    }
+
+    /// Books a point.
+    fn learn(&mut self, users: u32, now: Tested) {
+        let best = self.curve.best();
+        self.since_best = if best == Some(users) {
+            0
+        } else {
+            self.since_best + 1
+        };
+        let odd = self.odd.take();
+        if self.has_changed(users, &now) {
+            // What was measured before belongs to a server that is no more.
+            self.changed = true;
+            self.curve = Curve::default();
+            if let Some((other, then)) = odd.filter(|(other, _)| *other != users) {
+                self.curve.add(other, then);
+            }
+        }
+        self.curve.add(users, now);
+        if odd.is_none() && best != Some(users) && self.curve.is_odd(users) {
+            self.odd = Some((users, now));
+        }
     }
 
     /// Whether so few of the requests that have ended were in time that the load cannot come near
@@ -369,10 +426,6 @@ impl Strategy for PeakSearch {
             return;
         }
         self.e2e_s = row.e2e_p95_ms.map_or(self.e2e_s, |ms| ms / 1e3);
-        if self.has_changed(users, row) {
-            self.changed = true;
-            self.curve = Curve::default();
-        }
-        self.curve.add(users, row);
+        self.learn(users, Tested::of(row));
     }
 }

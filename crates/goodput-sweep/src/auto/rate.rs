@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use goodput_ledger::{Between, PointRow, PointSoFar};
-use goodput_stats::{Interval, looks_confidence, wilson};
+use goodput_stats::{COMPANY, Interval, looks_confidence, wilson};
 use goodput_workload::Load;
 use serde::{Deserialize, Serialize};
 
@@ -14,19 +14,20 @@ const STEP: f64 = 1.25;
 /// The bracket is narrow enough when its ends are this close.
 const RESOLUTION: f64 = 1.08;
 /// After a rate that could not be proven, the next one is this part of it.
-const STEP_DOWN: f64 = 0.93;
+const STEP_DOWN: f64 = 0.92;
 /// The square of the normal quantile of 95 %: what a rate without misses needs to be proven.
 const Z_SQUARED: f64 = 3.84;
 /// How much longer than that a rate is given which misses now and then.
-const PATIENCE: f64 = 2.0;
+const PATIENCE: f64 = 3.0;
+/// Below this part of the first rate no further one is tried: where attainment does not recover there,
+/// it is not the load that breaks the objective.
+const FAR_DOWN: f64 = 0.15;
 /// The part of that time after which a rate is judged by its looks while the bracket is narrowed.
-const GLANCE: f64 = 0.15;
+const GLANCE: f64 = 0.12;
 /// A rate looks as if it kept the objective if its misses are at most this part of those allowed.
 const LOOKS_GOOD: f64 = 0.6;
-/// What is in flight has grown to this many times what it was, and by [`GROWN_BY`]: saturated.
-const GROWN: f64 = 4.0;
-/// Requests by which what is in flight must have grown.
-const GROWN_BY: u64 = 50;
+/// More is in flight at the end of a window than at its start by this share of what came: saturated.
+const GROWN: f64 = 0.08;
 
 /// What a [`RateSearch`] may spend.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -189,12 +190,12 @@ impl RateSearch {
         Some(good * libm::pow(STEP_DOWN, f64::from(self.failed)))
     }
 
-    /// Whether a proof will not come about in its time if things go on as they did: the interval
-    /// narrows with the root of the time.
+    /// Whether a proof will not come about in its time if things go on as they did: where misses are
+    /// few, the lower end comes nearer in proportion to the time.
     fn is_out_of_reach(&self, now: Interval, seen: &PointSoFar) -> bool {
         let judged = (seen.met + seen.missed).max(1) as f64;
         let share = seen.met as f64 / judged;
-        let then = share - (share - now.low) * libm::sqrt(seen.settled_s / self.most_s);
+        let then = share - (share - now.low) * (seen.settled_s / self.most_s).min(1.0);
         let prove = matches!(self.under_way, Some((_, Purpose::Prove)));
         prove && seen.settled_s > self.most_s / 4.0 && then < self.plan.objective
     }
@@ -210,36 +211,57 @@ impl RateSearch {
         shortest_s.max(5.0 * request_s.unwrap_or(0.0))
     }
 
-    /// Seconds in which a rate that keeps the objective well can be proven to.
-    fn enough_s(&self, rate: f64) -> f64 {
+    /// Seconds in which a rate that never misses can be proven to keep the objective.
+    fn needed_s(&self, rate: f64) -> f64 {
         let miss = (1.0 - self.plan.objective).max(1e-4);
-        let company = Some(self.in_flight)
-            .filter(|n| n.is_finite())
-            .unwrap_or(0.0);
-        PATIENCE * Z_SQUARED * self.plan.objective / miss * (1.0 + company) / rate
+        let company = Some(self.in_flight).filter(|n| n.is_finite());
+        let together = 1.0 + COMPANY * company.unwrap_or(0.0);
+        Z_SQUARED * self.plan.objective / miss * together / rate
     }
 }
 
-/// Whether more came at an open-loop point than was served: what is in flight at the end of its
-/// window is as far above the mean as under steady growth. No SLO need be missed at once, but no such
-/// rate can be kept up.
+/// Whether more came at an open-loop point than was served, so that ever more was in flight. No SLO
+/// need be missed at once, but no such rate can be kept up.
 #[must_use]
 pub fn saturated(row: &PointRow) -> bool {
-    let mean = row.in_flight_mean;
-    let chance = 4.0 * libm::sqrt(mean) + 5.0;
-    f64::from(row.in_flight_at_end) > 1.5 * mean + chance
+    let (from, to) = (row.in_flight_at_start, u64::from(row.in_flight_at_end));
+    grown((from as f64, to as f64), row.requests as f64, 1.0)
+}
+
+/// Whether requests in flight have grown by [`GROWN`] of those that came, and by more than `surely`
+/// times what chance may do.
+fn grown((from, to): (f64, f64), came: f64, surely: f64) -> bool {
+    let by = to - from;
+    by > GROWN * came && by > surely * (4.0 * libm::sqrt(from + to) + 10.0)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a number of requests"
+)]
+fn whole(value: f64) -> u64 {
+    value as u64
 }
 
 impl Strategy for RateSearch {
     fn ask(&mut self) -> Ask {
         let (shortest, left) = (self.shortest_s(), self.left_s());
-        let Some((per_second, purpose)) = self.next().filter(|_| left >= shortest) else {
+        let Some((per_second, purpose)) = self.next() else {
             return Ask::Done;
         };
+        let least = match purpose {
+            Purpose::Bracket => shortest,
+            // A proof that cannot be finished is not begun.
+            Purpose::Prove => shortest.max(self.needed_s(per_second)),
+        };
+        if left < least || per_second < FAR_DOWN * self.plan.first {
+            return Ask::Done;
+        }
         self.under_way = Some((per_second, purpose));
         self.looks = Looks::from(shortest);
         self.looked = 0;
-        let enough_s = self.enough_s(per_second);
+        let enough_s = PATIENCE * self.needed_s(per_second);
         let most_s = match purpose {
             Purpose::Bracket => (GLANCE * enough_s).max(1.5 * shortest),
             Purpose::Prove => enough_s.max(3.0 * shortest),
@@ -253,20 +275,21 @@ impl Strategy for RateSearch {
     }
 
     fn look(&mut self, seen: &PointSoFar) -> Look {
-        let grown = seen.in_flight > seen.in_flight_at_start + GROWN_BY
-            && seen.in_flight as f64 > GROWN * seen.in_flight_at_start.max(1) as f64;
-        if grown {
-            return Look::Close(Why::Saturated);
-        }
         if !self.looks.due(seen.open_s) {
             return Look::Wait;
+        }
+        let came = self.under_way.map_or(0.0, |(rate, _)| rate * seen.open_s);
+        let (from, to) = (seen.in_flight_at_start as f64, seen.in_flight as f64);
+        // Twice as sure as at the end: a burst must not pass for a load that cannot be carried.
+        if grown((from, to), 0.5 * came, 2.0) {
+            return Look::Close(Why::Saturated);
         }
         self.looked += 1;
         let confidence = looks_confidence(self.looked);
         // What has missed has missed, even if all that is open should still be met.
         let judged = seen.met + seen.missed + seen.in_flight;
-        let cases = (judged as f64 / (1.0 + seen.in_flight_mean)) as u64;
-        let missed = (seen.missed as f64 / (1.0 + seen.in_flight_mean)) as u64;
+        let alone = |requests: u64| whole(requests as f64 / (1.0 + seen.in_flight_mean));
+        let (cases, missed) = (alone(judged), alone(seen.missed));
         let at_best = wilson(cases.saturating_sub(missed), cases, confidence);
         if at_best.is_some_and(|i| i.high < self.plan.objective) {
             return Look::Close(Why::Breaks);

@@ -1,1 +1,376 @@
+use std::{num::NonZeroU32, time::Duration};
 
+use goodput_ledger::{
+    Between, ClauseRow, Group, Mode, PointBooks, PointFacts, PointRow, PointSoFar,
+};
+use goodput_record::Timestamp;
+use goodput_slo::Slo;
+use goodput_workload::Load;
+use proptest::{prop_assert, proptest};
+
+use super::*;
+
+/// A server whose figures are known and come without noise, give or take the width of an interval.
+struct Server<C, A> {
+    /// Tokens a second and the share of them in time, by users.
+    closed: C,
+    /// The share in time, by requests a second.
+    open: A,
+    /// Half widths as a share of the value.
+    reach: f64,
+}
+
+/// A throughput that rises by less and less, all in time up to `peak` users and nothing from there
+/// on a fifth higher.
+fn cliff(users: f64, peak: f64) -> (f64, f64) {
+    let late = (users / peak - 1.0) / 0.2;
+    (
+        1_000.0 * users / (users + 30.0),
+        (1.0 - late).clamp(0.0, 1.0),
+    )
+}
+
+fn at_12(users: u32) -> (f64, f64) {
+    cliff(f64::from(users), 12.0)
+}
+
+fn never(_: f64) -> f64 {
+    1.0
+}
+
+impl<C: Fn(u32) -> (f64, f64), A: Fn(f64) -> f64> Server<C, A> {
+    fn row(&self, next: &Measure, point: u32) -> PointRow {
+        let seconds = next.at_least.as_secs_f64();
+        let slo = Slo::from_argument("ttft=500ms").unwrap();
+        let window = Timestamp::ZERO..Timestamp::from_seconds(seconds);
+        let (mode, concurrency, rate_req_s) = match next.load {
+            Load::Closed(users) => (Mode::Closed, Some(users.get()), None),
+            Load::Open { per_second } => (Mode::Open, None, Some(per_second)),
+        };
+        let facts = PointFacts {
+            point,
+            mode,
+            concurrency,
+            rate_req_s,
+            window,
+            gpus: None,
+            in_flight_peak: None,
+            in_flight_at_end: 0,
+            sent_share: None,
+            loop_lag_p99_ns: None,
+            client_cpu_share: None,
+            client: goodput_ledger::ClientRow::default(),
+            server_cached_share: None,
+            server_timings: (0, 0, None),
+            invalid: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let empty = PointBooks::new(&[slo], Duration::from_millis(100)).row(&facts);
+        let (throughput, share) = match next.load {
+            Load::Closed(users) => (self.closed)(users.get()),
+            Load::Open { per_second } => (50.0 * per_second, (self.open)(per_second)),
+        };
+        let around = |value: f64| {
+            Some(Between {
+                low: value * (1.0 - self.reach),
+                high: (value * (1.0 + self.reach)).max(value),
+            })
+        };
+        let clause = ClauseRow {
+            holds: Some(share >= 0.99),
+            ..empty.slos[0].clauses[0].clone()
+        };
+        let mut row = PointRow {
+            throughput_tok_s: throughput,
+            throughput_interval: around(throughput),
+            goodput_tok_s: throughput * share,
+            goodput_interval: around(throughput * share),
+            slo_attainment: Some(share),
+            attainment_interval: Some(Between {
+                low: (share - self.reach * (1.0 - share) - 0.001).max(0.0),
+                high: (share + self.reach * (1.0 - share)).min(1.0),
+            }),
+            completed_req_s: throughput / 50.0,
+            goodput_req_s: throughput * share / 50.0,
+            e2e_p95_ms: Some(2_000.0),
+            ..empty
+        };
+        row.slos[0].clauses = vec![clause];
+        row
+    }
+
+    /// Runs a strategy to its end, every point for its shortest window; returns the points.
+    fn run(&self, strategy: &mut impl Strategy) -> Vec<PointRow> {
+        let mut rows = Vec::new();
+        while let Ask::Measure(next) = strategy.ask() {
+            assert!(next.at_least <= next.at_most, "{next:?}");
+            let row = self.row(&next, u32::try_from(rows.len()).unwrap());
+            strategy.tell(&row);
+            rows.push(row);
+            assert!(rows.len() < 500, "a search without end");
+        }
+        rows
+    }
+}
+
+fn users(list: &[u32]) -> Vec<NonZeroU32> {
+    list.iter().copied().filter_map(NonZeroU32::new).collect()
+}
+
+const BUDGET: Duration = Duration::from_secs(600);
+
+fn search(most: u32) -> PeakSearch {
+    PeakSearch::new(PeakPlan::new(NonZeroU32::new(most).unwrap(), BUDGET))
+}
+
+/// Case O-CI-03: "only powers of two are allowed, or a linear grid between two measured ends; the
+/// knee is missed". Right: any list or range; refinement finds a peak at 12 within 1 and says which
+/// points it tested; a peak at the last point is not bracketed.
+#[test]
+fn case_o_ci_03_a_peak_between_the_points_of_any_grid_is_found() {
+    let server = Server {
+        closed: at_12,
+        open: never,
+        reach: 0.01,
+    };
+    let best_is_12 = |search: &mut PeakSearch| {
+        server.run(search);
+        let found = search.found();
+        assert!((11..=13).contains(&found.best.unwrap()), "{found:?}");
+        assert!(found.bracketed && found.resolved, "{found:?}");
+        found.tested
+    };
+    // Powers of two: the peak lies between 8 and 16.
+    let tested = best_is_12(&mut search(128));
+    assert_eq!(tested[..5], [1, 2, 4, 8, 16]);
+    assert!(tested.iter().any(|n| (11..=13).contains(n)), "{tested:?}");
+    // The case's own range, all of it past the peak.
+    let range = users(&[50, 60, 70, 80, 90, 100]);
+    let tested = best_is_12(&mut PeakSearch::new(PeakPlan::of(&range, BUDGET)));
+    assert_eq!(tested[0], 50);
+    // A peak at the last load that may be tried is not bracketed.
+    let mut search = PeakSearch::new(PeakPlan::of(&users(&[2, 4, 8]), BUDGET));
+    server.run(&mut search);
+    let found = search.found();
+    assert_eq!((found.best, found.bracketed), (Some(8), false), "{found:?}");
+}
+
+/// A list that is not to be refined is measured, and nothing else.
+#[test]
+fn a_list_without_refinement_is_what_is_measured() {
+    let plan = PeakPlan {
+        refine: false,
+        ..PeakPlan::of(&users(&[3, 5, 7]), BUDGET)
+    };
+    let mut search = PeakSearch::new(plan);
+    let server = Server {
+        closed: at_12,
+        open: never,
+        reach: 0.01,
+    };
+    server.run(&mut search);
+    assert_eq!(search.found().tested, [3, 5, 7]);
+}
+
+#[test]
+fn a_load_at_which_all_is_late_is_never_the_best() {
+    let server = Server {
+        closed: |users: u32| (100.0 * f64::from(users), 0.0),
+        open: never,
+        reach: 0.01,
+    };
+    let mut search = search(64);
+    let rows = server.run(&mut search);
+    let found = search.found();
+    assert_eq!((found.best, found.resolved), (None, false));
+    assert_eq!(found.interval, None);
+    assert!(
+        rows.len() <= 2,
+        "more load does not mend it: {:?}",
+        found.tested
+    );
+}
+
+#[test]
+fn a_budget_that_does_not_suffice_is_said() {
+    let plan = PeakPlan::new(NonZeroU32::new(64).unwrap(), Duration::from_secs(30));
+    let mut search = PeakSearch::new(plan);
+    let server = Server {
+        closed: at_12,
+        open: never,
+        reach: 0.01,
+    };
+    server.run(&mut search);
+    let found = search.found();
+    assert!(!found.resolved && found.measured_s <= 30.0, "{found:?}");
+}
+
+/// A server that has become slower is noticed when the best load is measured again, and what was
+/// measured before is set aside.
+#[test]
+fn a_server_that_changes_is_noticed_and_searched_again() {
+    let point = std::cell::Cell::new(0);
+    let server = Server {
+        closed: |users: u32| {
+            point.set(point.get() + 1);
+            let slow = if point.get() > 8 { 0.7 } else { 1.0 };
+            let (throughput, share) = cliff(f64::from(users), 24.0 * slow);
+            (slow * throughput, share)
+        },
+        open: never,
+        reach: 0.01,
+    };
+    let mut search = search(128);
+    server.run(&mut search);
+    let found = search.found();
+    assert!(found.changed, "{found:?}");
+    assert!((16..=18).contains(&found.best.unwrap()), "{found:?}");
+}
+
+fn so_far(good: u64, seconds: f64) -> PointSoFar {
+    let group = Group {
+        met: 10,
+        missed: 0,
+        good_tokens: good,
+        tokens: good,
+        arrived: 10,
+    };
+    PointSoFar {
+        open_s: seconds,
+        settled_s: seconds,
+        group_s: seconds / 30.0,
+        request_s: 1.0,
+        // Some spread, or every interval would be a point.
+        groups: (0..30)
+            .map(|i| Group {
+                good_tokens: good + good * (i * 7 % 5) / 20,
+                ..group
+            })
+            .collect(),
+        met: 300,
+        ..PointSoFar::default()
+    }
+}
+
+#[test]
+fn a_point_is_closed_when_its_interval_suffices_and_looks_are_few() {
+    let mut search = search(64);
+    assert!(matches!(search.ask(), Ask::Measure(_)));
+    let looks: Vec<Look> = (1..=20)
+        .map(|second| search.look(&so_far(1_000, f64::from(second))))
+        .collect();
+    let closed = looks
+        .iter()
+        .position(|look| *look == Look::Close(Why::Settled));
+    assert!(closed.is_some(), "{looks:?}");
+    let taken = looks.iter().filter(|look| **look != Look::Wait).count();
+    assert!(taken <= 5, "looks on a geometric schedule: {looks:?}");
+    assert_eq!(
+        looks[0],
+        Look::Wait,
+        "a point of one second is not looked at"
+    );
+}
+
+#[test]
+fn a_rate_is_only_recommended_if_it_was_tested_and_surely_keeps() {
+    let server = Server {
+        closed: at_12,
+        open: |rate: f64| if rate <= 9.0 { 0.9995 } else { 0.9 },
+        reach: 0.1,
+    };
+    let mut search = RateSearch::new(RatePlan {
+        first: 12.0,
+        objective: 0.99,
+        budget: Duration::from_secs(3_600),
+        shortest: Duration::from_secs(20),
+    });
+    let rows = server.run(&mut search);
+    let found = search.found();
+    let rate = found.rate_req_s.unwrap();
+    assert!((8.0..=9.0).contains(&rate), "{found:?}");
+    let tested = rows.iter().find(|row| row.rate_req_s == found.rate_req_s);
+    assert!(tested.unwrap().attainment_interval.unwrap().low >= 0.99);
+}
+
+#[test]
+fn where_no_rate_keeps_the_objective_none_is_recommended() {
+    let server = Server {
+        closed: at_12,
+        open: |_: f64| 0.97,
+        reach: 0.1,
+    };
+    let plan = RatePlan {
+        first: 12.0,
+        objective: 0.99,
+        budget: Duration::from_secs(600),
+        shortest: Duration::from_secs(20),
+    };
+    let mut search = RateSearch::new(plan);
+    server.run(&mut search);
+    let found = search.found();
+    assert_eq!((found.rate_req_s, found.resolved), (None, false));
+}
+
+#[test]
+fn a_rate_that_outruns_the_server_is_saturated_even_if_nothing_is_late() {
+    let server = Server {
+        closed: at_12,
+        open: never,
+        reach: 0.1,
+    };
+    let next = Measure {
+        load: Load::Open { per_second: 10.0 },
+        at_least: Duration::ZERO,
+        at_most: Duration::from_secs(60),
+    };
+    let row = PointRow {
+        requests: 600,
+        in_flight_at_start: 20,
+        in_flight_at_end: 150,
+        ..server.row(&next, 0)
+    };
+    assert!(saturated(&row));
+    let steady = PointRow {
+        in_flight_at_end: 35,
+        ..row
+    };
+    assert!(!saturated(&steady));
+}
+
+proptest! {
+    /// Whatever the curve, if throughput rises by less and less and the share in time does not rise,
+    /// the load found is within the tolerance of the best: the bounds on what a gap can hide are
+    /// true. (Without noise; a point costs its time.)
+    #[test]
+    fn no_load_hides_in_a_gap(peak in 1.0_f64..90.0, half in 2.0_f64..400.0, width in 0.02_f64..2.0) {
+        let closed = |users: u32| {
+            let users = f64::from(users);
+            let late = (users / peak - 1.0) / width;
+            (1_000.0 * users / (users + half), (1.0 - late).clamp(0.0, 1.0))
+        };
+        let server = Server { closed, open: never, reach: 0.001 };
+        let budget = Duration::from_secs(3_000);
+        let mut search = PeakSearch::new(PeakPlan::new(NonZeroU32::new(128).unwrap(), budget));
+        server.run(&mut search);
+        let found = search.found();
+        let goodput = |users: u32| closed(users).0 * closed(users).1;
+        let most = (1..=128).map(goodput).fold(0.0, f64::max);
+        let best = found.best.map_or(0.0, goodput);
+        prop_assert!(best >= 0.95 * most, "{} of {}: {:?}", best, most, found);
+    }
+
+    /// A search ends within its budget, whatever it sees.
+    #[test]
+    fn a_search_keeps_to_its_budget(seed in 0_u64..1_000, budget_s in 10_u64..400) {
+        let closed = |users: u32| {
+            let mut draws = goodput_stats::Draws::new(seed, goodput_stats::Stream(1), u64::from(users));
+            (100.0 + 900.0 * draws.unit(), draws.unit())
+        };
+        let server = Server { closed, open: never, reach: 0.2 };
+        let budget = Duration::from_secs(budget_s);
+        let mut search = PeakSearch::new(PeakPlan::new(NonZeroU32::new(64).unwrap(), budget));
+        server.run(&mut search);
+        prop_assert!(search.found().measured_s <= budget.as_secs_f64() + 1e-6);
+    }
+}

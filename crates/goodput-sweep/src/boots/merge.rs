@@ -126,6 +126,9 @@ pub fn merge_points(boots: &[BootSummary]) -> Vec<PointRow> {
 fn of_one_boot(only: &PointRow) -> PointRow {
     let mut row = only.clone();
     (row.goodput_interval, row.attainment_interval) = (None, None);
+    row.throughput_interval = None;
+    (row.ttft_p50_interval, row.ttft_p99_interval) = (None, None);
+    (row.tpot_p50_interval, row.tpot_p99_interval) = (None, None);
     for slo in &mut row.slos {
         (slo.goodput_interval, slo.attainment_interval) = (None, None);
     }
@@ -191,6 +194,16 @@ impl Rows<'_> {
         })
     }
 
+    /// The same of a latency, where every boot has it.
+    fn ms_interval(
+        &self,
+        of: impl Fn(&PointRow) -> Option<f64>,
+        stated: impl Fn(&PointRow) -> Option<Between>,
+    ) -> Option<Between> {
+        let all_have_it = self.0.iter().all(|r| of(r).is_some());
+        all_have_it.then(|| self.rate_interval(|r| of(r).unwrap_or_default(), stated))?
+    }
+
     fn warnings(&self) -> Vec<String> {
         let mut all: Vec<String> = self.0.iter().flat_map(|r| r.warnings.clone()).collect();
         all.sort();
@@ -216,6 +229,18 @@ fn merge_row(rows: &Rows<'_>) -> PointRow {
         concurrency: first.concurrency,
         rate_req_s: first.rate_req_s,
         other_arrivals: first.other_arrivals.clone(),
+        warm_up_s: rows.0.iter().map(|r| r.warm_up_s).sum(),
+        throughput_interval: rows.rate_interval(|r| r.throughput_tok_s, |r| r.throughput_interval),
+        ttft_p50_interval: rows.ms_interval(|r| r.ttft_p50_ms, |r| r.ttft_p50_interval),
+        ttft_p99_interval: rows.ms_interval(|r| r.ttft_p99_ms, |r| r.ttft_p99_interval),
+        tpot_p50_interval: rows.ms_interval(|r| r.tpot_p50_ms, |r| r.tpot_p50_interval),
+        tpot_p99_interval: rows.ms_interval(|r| r.tpot_p99_ms, |r| r.tpot_p99_interval),
+        in_flight_at_start: rows
+            .0
+            .iter()
+            .map(|r| r.in_flight_at_start)
+            .max()
+            .unwrap_or(0),
         window_s: rows.0.iter().map(|r| r.window_s).sum(),
         requests: rows.sum(|r| r.requests),
         completed_req_s: rows.mean(|r| r.completed_req_s),

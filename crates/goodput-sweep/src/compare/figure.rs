@@ -151,12 +151,15 @@ pub(crate) const FIGURES: &[Figure] = &[
             Amount::GoodTokens,
         ))
     },
-    shown(rate(
-        "throughput_tok_s",
-        Unit::TokensPerSecond,
-        |p| Some(p.throughput_tok_s),
-        Amount::Tokens,
-    )),
+    Figure {
+        stated: |p| p.throughput_interval,
+        ..shown(rate(
+            "throughput_tok_s",
+            Unit::TokensPerSecond,
+            |p| Some(p.throughput_tok_s),
+            Amount::Tokens,
+        ))
+    },
     shown(rate(
         "good_characters_per_s",
         Unit::CharactersPerSecond,
@@ -214,20 +217,26 @@ pub(crate) const FIGURES: &[Figure] = &[
         stated: sessions,
         sampled: None,
     },
-    shown(percentile(
-        "ttft_p50_ms",
-        |p| p.ttft_p50_ms,
-        Latency::Ttft,
-        0.5,
-    )),
+    Figure {
+        stated: |p| p.ttft_p50_interval,
+        ..shown(percentile(
+            "ttft_p50_ms",
+            |p| p.ttft_p50_ms,
+            Latency::Ttft,
+            0.5,
+        ))
+    },
     percentile("ttft_p90_ms", |p| p.ttft_p90_ms, Latency::Ttft, 0.9),
     percentile("ttft_p95_ms", |p| p.ttft_p95_ms, Latency::Ttft, 0.95),
-    shown(percentile(
-        "ttft_p99_ms",
-        |p| p.ttft_p99_ms,
-        Latency::Ttft,
-        0.99,
-    )),
+    Figure {
+        stated: |p| p.ttft_p99_interval,
+        ..shown(percentile(
+            "ttft_p99_ms",
+            |p| p.ttft_p99_ms,
+            Latency::Ttft,
+            0.99,
+        ))
+    },
     percentile(
         "ttft_answer_p50_ms",
         |p| p.ttft_answer_p50_ms,
@@ -240,20 +249,26 @@ pub(crate) const FIGURES: &[Figure] = &[
         Latency::TtftAnswer,
         0.99,
     ),
-    shown(percentile(
-        "tpot_p50_ms",
-        |p| p.tpot_p50_ms,
-        Latency::Tpot,
-        0.5,
-    )),
+    Figure {
+        stated: |p| p.tpot_p50_interval,
+        ..shown(percentile(
+            "tpot_p50_ms",
+            |p| p.tpot_p50_ms,
+            Latency::Tpot,
+            0.5,
+        ))
+    },
     percentile("tpot_p90_ms", |p| p.tpot_p90_ms, Latency::Tpot, 0.9),
     percentile("tpot_p95_ms", |p| p.tpot_p95_ms, Latency::Tpot, 0.95),
-    shown(percentile(
-        "tpot_p99_ms",
-        |p| p.tpot_p99_ms,
-        Latency::Tpot,
-        0.99,
-    )),
+    Figure {
+        stated: |p| p.tpot_p99_interval,
+        ..shown(percentile(
+            "tpot_p99_ms",
+            |p| p.tpot_p99_ms,
+            Latency::Tpot,
+            0.99,
+        ))
+    },
     percentile(
         "tpot_median_p50_ms",
         |p| p.tpot_median_p50_ms,

@@ -20,6 +20,17 @@ pub(crate) enum Kind {
     Step,
 }
 
+impl Kind {
+    /// In words.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Steady => "steady",
+            Self::Drift => "drifting",
+            Self::Step => "with a step",
+        }
+    }
+}
+
 /// One engine with all that is asked of it.
 pub(crate) struct Emulated {
     pub(crate) number: u64,
@@ -94,10 +105,10 @@ impl Emulated {
     }
 }
 
-/// Step times from 10 to 70 ms, batches that slow a step by 0.3 to 4 times its floor when full, and
+/// Step times from 8 to 40 ms, batches that slow a step by 0.3 to 4 times its floor when full, and
 /// room in the cache for 0.7 to 3 full batches.
 fn profile(dice: &mut Dice, slots: f64, context: f64) -> Profile {
-    let floor = dice.ratio(10e-3, 70e-3);
+    let floor = dice.ratio(8e-3, 40e-3);
     let growth = dice.ratio(0.3, 4.0) * floor;
     let by_context = dice.between(0.1, 0.9);
     let mean_context = 1.3 * context;
@@ -106,7 +117,7 @@ fn profile(dice: &mut Dice, slots: f64, context: f64) -> Profile {
         weights_s: 0.8 * floor,
         sequence_s: growth * (1.0 - by_context) / slots,
         context_s: growth * by_context / slots / mean_context,
-        prefill_s: dice.ratio(20e-6, 150e-6),
+        prefill_s: dice.ratio(15e-6, 100e-6),
         pair_s: 1e-9,
         ..StepTime::default()
     };

@@ -25,8 +25,8 @@ impl Strategy for FixedGrid {
         match NonZeroU32::new(users).filter(|_| users <= 128) {
             Some(users) => Ask::Measure(Measure {
                 load: Load::Closed(users),
-                at_least: Duration::from_secs(180),
-                at_most: Duration::from_secs(180),
+                at_least: Duration::from_mins(3),
+                at_most: Duration::from_mins(3),
             }),
             None => Ask::Done,
         }

@@ -7,6 +7,8 @@
     clippy::expect_used,
     clippy::print_stdout,
     clippy::disallowed_methods,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
     reason = "a program that reads its flags and prints a table"
 )]
 
@@ -16,14 +18,17 @@ mod one;
 mod table;
 mod truth;
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    process::ExitCode,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use one::{Outcome, Parts};
 
-fn main() {
+fn main() -> ExitCode {
     let flags: Vec<String> = std::env::args().skip(1).collect();
     let flag = |name: &str, otherwise: u64| {
         let at = flags.iter().position(|flag| flag == name);
@@ -57,5 +62,6 @@ fn main() {
     });
     let mut outcomes = outcomes.into_inner().expect("no thread panics");
     outcomes.sort_by_key(|outcome| outcome.number);
-    table::print(&outcomes, budget_s);
+    let as_it_should_be = table::print(&outcomes, budget_s);
+    ExitCode::from(u8::from(!as_it_should_be))
 }

@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use goodput_ledger::Between;
-use goodput_sweep::auto::{PeakPlan, PeakSearch, RatePlan, RateSearch};
+use goodput_sweep::auto::{Found, PeakPlan, PeakSearch, RatePlan, RateSearch};
 use goodput_virtual::{Detail, Replica, Setting, Swept, sweep};
 
 use crate::{
@@ -48,6 +48,8 @@ pub(crate) struct Outcome {
     /// True goodput at twice the best load over the best.
     pub(crate) at_twice: f64,
     pub(crate) best: u32,
+    /// True goodput of the best load.
+    pub(crate) most: f64,
     pub(crate) found: Option<u32>,
     pub(crate) resolved: bool,
     pub(crate) changed: bool,
@@ -58,8 +60,11 @@ pub(crate) struct Outcome {
     /// The interval of the load found, over all its points.
     pub(crate) at_found: Option<Check>,
     pub(crate) attainment: Vec<Check>,
-    pub(crate) poisson: Option<Sold>,
-    pub(crate) bursty: Option<Sold>,
+    /// TTFT p50 and p99.
+    pub(crate) ttft: [Vec<Check>; 2],
+    pub(crate) sold: Option<Sold>,
+    /// Whether arrivals came in bursts.
+    pub(crate) bursty: bool,
 }
 
 impl Outcome {
@@ -72,6 +77,7 @@ impl Outcome {
             grid_share: f64::NAN,
             at_twice: f64::NAN,
             best: 0,
+            most: f64::NAN,
             found: None,
             resolved: false,
             changed: false,
@@ -81,8 +87,9 @@ impl Outcome {
             goodput: Vec::new(),
             at_found: None,
             attainment: Vec::new(),
-            poisson: None,
-            bursty: None,
+            ttft: Default::default(),
+            sold: None,
+            bursty: false,
         }
     }
 }
@@ -95,6 +102,7 @@ pub(crate) enum Parts {
     Both,
 }
 
+/// Sweeps the engine of this number and holds what was found against its truth.
 pub(crate) fn study(number: u64, budget_s: f64, verbose: bool, parts: Parts) -> Outcome {
     let engine = Emulated::new(number);
     let slos = [engine.slo.clone()];
@@ -106,71 +114,61 @@ pub(crate) fn study(number: u64, budget_s: f64, verbose: bool, parts: Parts) -> 
     let most = NonZeroU32::new(MOST).expect("not zero");
     let mut search = PeakSearch::new(PeakPlan::new(most, Duration::from_secs_f64(budget_s)));
     let points = sweep(&mut replica, &setting, &mut search);
-    let found = search.found();
-    let all_s = replica.now().seconds();
+    // The truth is that of the state in force when the sweep has ended.
     let pace = engine.pace.at(replica.now());
     let mut truth = Truth::new(&engine);
-    if parts == Parts::Open {
-        let sold = search
-            .first_rate()
-            .map(|first| open(&engine, &mut truth, first, pace, verbose));
-        return Outcome {
-            bursty: sold.filter(|_| engine.bursty),
-            poisson: sold.filter(|_| !engine.bursty),
-            ..Outcome::of(number, engine.kind)
-        };
+    let mut outcome = Outcome::of(number, engine.kind);
+    if parts != Parts::Open {
+        outcome.all_s = replica.now().seconds();
+        closed(&mut outcome, &search.found(), &points, (&mut truth, pace));
+        let there = fixed_grid(&engine, &setting);
+        let there = there.map(|users| truth.at(At::Users(users), pace, ACCURACY).goodput);
+        outcome.grid_share = there.map_or(0.0, |goodput| goodput / outcome.most);
     }
-    let (mut best, mut most_goodput) = truth.best(pace, ACCURACY);
-    let at_found = found
-        .best
-        .map(|users| truth.at(At::Users(users), pace, ACCURACY));
-    if let (Some(users), Some(there)) = (found.best, at_found)
-        && there.goodput > most_goodput
-    {
-        (best, most_goodput) = (users, there.goodput);
+    if parts != Parts::Closed {
+        outcome.bursty = engine.bursty;
+        let first = search.first_rate();
+        outcome.sold = first.map(|first| open(&engine, &mut truth, first, pace, verbose));
     }
-    let share = at_found.map_or(0.0, |there| there.goodput / most_goodput);
-    let interval_of_found = found.interval.zip(at_found).map(|(interval, there)| Check {
-        holds: holds(interval, there.goodput),
-        width: None,
-    });
-    let (goodput, attainment) = checks(&mut truth, &engine, &points, found.best);
-    let grid_share = fixed_grid(&engine, &setting).map_or(0.0, |users| {
-        truth.at(At::Users(users), pace, ACCURACY).goodput / most_goodput
-    });
-    let twice = truth.at(At::Users(2 * best), pace, 4.0 * ACCURACY).goodput;
-    let poisson = search
-        .first_rate()
-        .filter(|_| parts == Parts::Both)
-        .map(|first| open(&engine, &mut truth, first, pace, verbose));
     if verbose {
         print(
             &engine,
             &points,
-            &format!(
-                "best {best} {most_goodput:.0}, found {found:?}, share {share:.3}, open {poisson:?}"
-            ),
+            &format!("{:?}\n{outcome:?}", search.found()),
         );
     }
-    Outcome {
-        number,
-        kind: engine.kind,
-        share,
-        grid_share,
-        at_twice: twice / most_goodput,
-        best,
-        found: found.best,
-        resolved: found.resolved,
-        changed: found.changed,
-        points: points.len(),
-        measured_s: found.measured_s,
-        all_s,
-        goodput,
-        at_found: interval_of_found,
-        attainment,
-        poisson: poisson.filter(|_| !engine.bursty),
-        bursty: poisson.filter(|_| engine.bursty),
+    outcome
+}
+
+/// The closed-loop search against the truth.
+fn closed(
+    outcome: &mut Outcome,
+    found: &Found,
+    points: &[Swept],
+    (truth, pace): (&mut Truth<'_>, f64),
+) {
+    let (mut best, mut most) = truth.best(pace, ACCURACY);
+    let there = found
+        .best
+        .map(|users| (users, truth.at(At::Users(users), pace, ACCURACY).goodput));
+    if let Some((users, goodput)) = there.filter(|there| there.1 > most) {
+        (best, most) = (users, goodput);
     }
+    let goodput = there.map(|(_, goodput)| goodput);
+    outcome.share = goodput.map_or(0.0, |goodput| goodput / most);
+    outcome.at_found = found
+        .interval
+        .zip(goodput)
+        .map(|(interval, goodput)| Check {
+            holds: holds(interval, goodput),
+            width: None,
+        });
+    let twice = truth.at(At::Users(2 * best), pace, 4.0 * ACCURACY);
+    outcome.at_twice = twice.goodput / most;
+    (outcome.best, outcome.most, outcome.found) = (best, most, found.best);
+    (outcome.resolved, outcome.changed) = (found.resolved, found.changed);
+    (outcome.points, outcome.measured_s) = (points.len(), found.measured_s);
+    checks(outcome, truth, points);
 }
 
 fn holds(interval: Between, truth: f64) -> bool {
@@ -178,56 +176,53 @@ fn holds(interval: Between, truth: f64) -> bool {
 }
 
 /// Intervals of some points against the truth at the pace in force.
-fn checks(
-    truth: &mut Truth<'_>,
-    engine: &Emulated,
-    points: &[Swept],
-    best: Option<u32>,
-) -> (Vec<Check>, Vec<Check>) {
-    // The point of the best load that was measured first, and others spread over the sweep.
+fn checks(outcome: &mut Outcome, truth: &mut Truth<'_>, points: &[Swept]) {
+    // The points of the best load, and others spread over the sweep.
     let every = points.len().div_ceil(CHECKED).max(1);
-    let is_best = |p: &Swept| p.row.concurrency == best;
-    let chosen = points
-        .iter()
-        .enumerate()
-        .filter(|(i, p)| i % every == 1 || is_best(p));
-    let (mut goodput, mut attainment) = (Vec::new(), Vec::new());
-    for (_, point) in chosen {
-        let (from, to) = (
-            engine.pace.at(point.window.start),
-            engine.pace.at(point.span.end),
-        );
+    let is_best = |p: &Swept| p.row.concurrency == outcome.found;
+    let chosen = points.iter().enumerate();
+    let chosen: Vec<&Swept> = chosen
+        .filter(|(i, p)| i % every == 1 || is_best(p))
+        .map(|(_, p)| p)
+        .collect();
+    for point in chosen {
+        let pace = &truth.engine.pace;
+        let (from, to) = (pace.at(point.window.start), pace.at(point.span.end));
+        let Some(users) = point.row.concurrency else {
+            continue;
+        };
         // A step inside the window has no one truth.
         if (from / to - 1.0).abs() > 0.03 {
             continue;
         }
-        let (Some(users), pace) = (point.row.concurrency, f64::midpoint(from, to)) else {
-            continue;
-        };
-        let reach = point
-            .row
-            .goodput_interval
-            .map_or(0.0, |i| (i.high - i.low) / 2.0);
-        let wanted = 0.2 * reach / point.row.goodput_tok_s.max(1.0);
+        let reach = |i: Between| (i.high - i.low) / 2.0;
+        let wanted = 0.2 * point.row.goodput_interval.map_or(0.0, reach);
+        let wanted = wanted / point.row.goodput_tok_s.max(1.0);
         // As exact as the interval needs, in few steps so that neighbours share a truth.
         let accuracy = [0.02, 0.01, 0.005].into_iter().find(|&a| a <= wanted);
+        let pace = f64::midpoint(from, to);
         let there = truth.at(At::Users(users), pace, accuracy.unwrap_or(0.003));
-        let fixed = there.fixed_reach(point.row.window_s);
-        if let Some(i) = point.row.goodput_interval {
-            goodput.push(Check {
-                holds: holds(i, there.goodput),
-                width: (fixed > 0.0).then(|| (i.high - i.low) / 2.0 / fixed),
-            });
-        }
-        if let Some(i) = point.row.attainment_interval {
-            let fixed = there.fixed_attainment_reach(point.row.window_s);
-            attainment.push(Check {
-                holds: holds(i, there.attainment),
-                width: (fixed > 0.0).then(|| (i.high - i.low) / 2.0 / fixed),
-            });
+        let seconds = point.row.window_s;
+        let check = |interval: Option<Between>, value: f64, fixed: f64| {
+            interval.map(|interval| Check {
+                holds: holds(interval, value),
+                width: (fixed > 0.0).then(|| reach(interval) / fixed),
+            })
+        };
+        let row = &point.row;
+        let fixed = there.fixed_reach(seconds);
+        outcome
+            .goodput
+            .extend(check(row.goodput_interval, there.goodput, fixed));
+        let fixed = there.fixed_attainment_reach(seconds);
+        outcome
+            .attainment
+            .extend(check(row.attainment_interval, there.attainment, fixed));
+        let percentiles = [row.ttft_p50_interval, row.ttft_p99_interval];
+        for (index, interval) in percentiles.into_iter().enumerate() {
+            outcome.ttft[index].extend(check(interval, there.ttft_ms[index], 0.0));
         }
     }
-    (goodput, attainment)
 }
 
 /// The load that the fixed grid of 1, 2, 4 to 128 users with 180 s a point says is best.
@@ -250,7 +245,7 @@ fn open(engine: &Emulated, truth: &mut Truth<'_>, first: f64, pace: f64, verbose
     let mut search = RateSearch::new(RatePlan {
         first,
         objective: engine.objective,
-        budget: Duration::from_secs(3_600),
+        budget: Duration::from_hours(1),
         shortest: Duration::from_secs(20),
     });
     let points = sweep(&mut replica, &setting, &mut search);

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
+use goodput_ledger::Latency;
 use goodput_stats::wilson;
 use goodput_sweep::auto::{Look, Why, settle};
 use goodput_virtual::{Detail, Pace, PointPlan, Replica, Setting, run_point};
@@ -19,6 +20,8 @@ pub(crate) struct True {
     pub(crate) goodput_error: f64,
     pub(crate) attainment: f64,
     pub(crate) attainment_error: f64,
+    /// TTFT percentiles, 50 and 99, in ms.
+    pub(crate) ttft_ms: [f64; 2],
     /// Requests judged.
     pub(crate) judged: f64,
     /// Seconds it was seen over.
@@ -59,7 +62,7 @@ pub(crate) enum At {
 
 /// Truths of one engine, computed once.
 pub(crate) struct Truth<'a> {
-    engine: &'a Emulated,
+    pub(crate) engine: &'a Emulated,
     /// By load, pace in millionths, and accuracy in hundredths of a percent.
     known: BTreeMap<(At, u32, u32), True>,
 }
@@ -145,10 +148,10 @@ fn measure(engine: &Emulated, at: At, pace: f64, accuracy: f64) -> True {
         detail: Detail::Bins,
         ..Setting::new(&engine.workload, &slos, 0x7_0000 + engine.number)
     };
-    let longest = Window::Duration(Duration::from_secs(14_400));
+    let longest = Window::Duration(Duration::from_hours(4));
     let course = CoursePlan::new(settle(load, Duration::from_secs(15)), longest);
     let plan = PointPlan {
-        look_from: Duration::from_secs(120),
+        look_from: Duration::from_mins(2),
         most_in_flight: 3_000,
         ..PointPlan::new(0, load, course)
     };
@@ -179,7 +182,10 @@ fn measure(engine: &Emulated, at: At, pace: f64, accuracy: f64) -> True {
         .so_far(measured.window.start, measured.window.end);
     let (goodput, judged) = (seen.goodput(), seen.met + seen.missed);
     let attainment = seen.attainment();
+    let ttft = measured.books.distribution(Latency::Ttft);
+    let ttft = ttft.quantiles(&[0.5, 0.99]);
     True {
+        ttft_ms: [0, 1].map(|i| ttft[i].map_or(f64::NAN, |ns| ns / 1e6)),
         goodput: goodput.map_or(0.0, |g| g.value),
         goodput_error: goodput.map_or(0.0, |g| g.standard_error),
         attainment: seen.met as f64 / judged.max(1) as f64,
