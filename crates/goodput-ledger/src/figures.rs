@@ -137,8 +137,8 @@ impl PointBooks {
             goodput_req_s: first.map_or(0.0, |s| s.goodput_req_s),
             throughput_tok_s_per_gpu: per_gpu(per_second(tokens)),
             goodput_tok_s_per_gpu: per_gpu(goodput),
-            characters_per_s: per_second(characters),
-            words_per_s: per_second(words),
+            characters_per_s: Some(per_second(characters)),
+            words_per_s: Some(per_second(words)),
             stream_tok_s: p(Latency::Tpot, 0.5)
                 .filter(|ms| *ms > 0.0)
                 .map(|ms| 1e3 / ms),
@@ -299,8 +299,8 @@ impl SloBooks {
             goodput_tok_s: per_second(GOOD_TOKENS),
             goodput_interval: rate_interval(&self.bins, GOOD_TOKENS, steady, certainty),
             goodput_req_s: rate(met as f64, wall),
-            good_characters_per_s: per_second(GOOD_CHARACTERS),
-            good_words_per_s: per_second(GOOD_WORDS),
+            good_characters_per_s: Some(per_second(GOOD_CHARACTERS)),
+            good_words_per_s: Some(per_second(GOOD_WORDS)),
             clauses: clauses
                 .enumerate()
                 .map(|(index, (clause, &misses))| {

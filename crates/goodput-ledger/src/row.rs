@@ -79,10 +79,10 @@ pub struct SloRow {
     pub goodput_interval: Option<Between>,
     /// Requests that met it, by origin, a second.
     pub goodput_req_s: f64,
-    /// Characters a second of requests that met it.
-    pub good_characters_per_s: f64,
-    /// Words a second of requests that met it.
-    pub good_words_per_s: f64,
+    /// Characters a second of requests that met it. Null where nobody counted them.
+    pub good_characters_per_s: Option<f64>,
+    /// Words a second of requests that met it. Null where nobody counted them.
+    pub good_words_per_s: Option<f64>,
     /// Clause by clause.
     pub clauses: Vec<ClauseRow>,
     /// Share of sessions that met the SLO as a whole. Null where none was judged.
@@ -222,10 +222,10 @@ pub struct PointRow {
     pub throughput_tok_s_per_gpu: Option<f64>,
     /// Goodput a GPU, with `--gpus`.
     pub goodput_tok_s_per_gpu: Option<f64>,
-    /// Characters received inside the window a second.
-    pub characters_per_s: f64,
-    /// Words received inside the window a second.
-    pub words_per_s: f64,
+    /// Characters received inside the window a second. Null where nobody counted them.
+    pub characters_per_s: Option<f64>,
+    /// Words received inside the window a second. Null where nobody counted them.
+    pub words_per_s: Option<f64>,
     /// What one stream gets while it runs: 1 / median TPOT.
     pub stream_tok_s: Option<f64>,
     /// Share of requests that met the first SLO.

@@ -86,8 +86,11 @@ pub(crate) fn characters(result: &RunResult) -> Option<Chart> {
     let mode = main_mode(result)?;
     let points: Vec<&PointRow> = by_load(&result.points, mode)
         .into_iter()
-        .filter(|p| p.valid)
+        .filter(|p| p.valid && p.characters_per_s.is_some())
         .collect();
+    if points.is_empty() {
+        return None;
+    }
     let scale = LoadScale(mode);
     let y = axis()
         .title(title("characters a second"))
@@ -105,16 +108,16 @@ pub(crate) fn characters(result: &RunResult) -> Option<Chart> {
             format!(
                 "{}<br>{} characters/s {which}<br>{} words/s {which}",
                 load_words(p),
-                number(characters),
-                number(words)
+                number_or_none(characters),
+                number_or_none(words)
             )
         };
         points.iter().map(figures).collect()
     };
-    let all = points.iter().map(|p| Some(p.characters_per_s)).collect();
+    let all = points.iter().map(|p| p.characters_per_s).collect();
     let good = points
         .iter()
-        .map(|p| Some(p.first_slo()?.good_characters_per_s))
+        .map(|p| p.first_slo()?.good_characters_per_s)
         .collect();
     chart.add(points_line(
         "all",

@@ -237,11 +237,14 @@ fn at_sell(sell: &ByObjective) -> String {
         ),
         (
             "characters in time",
-            format!("{}/s", number_or_none(slo.map(|s| s.good_characters_per_s))),
+            format!(
+                "{}/s",
+                number_or_none(slo.and_then(|s| s.good_characters_per_s))
+            ),
         ),
         (
             "words in time",
-            format!("{}/s", number_or_none(slo.map(|s| s.good_words_per_s))),
+            format!("{}/s", number_or_none(slo.and_then(|s| s.good_words_per_s))),
         ),
     ];
     if let Some(good) = sell.row.goodput_tok_s_per_gpu {
@@ -285,7 +288,7 @@ fn strip(point: &PointRow) -> String {
             "words in time",
             format!(
                 "{}/s",
-                number_or_none(point.first_slo().map(|s| s.good_words_per_s))
+                number_or_none(point.first_slo().and_then(|s| s.good_words_per_s))
             ),
         ),
     ];

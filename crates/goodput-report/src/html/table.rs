@@ -6,7 +6,7 @@ use goodput_sweep::RunResult;
 use super::text::escape;
 use crate::{
     chart::by_load,
-    number::{NONE, count, fixed, millis, number, percent},
+    number::{NONE, count, fixed, millis, number, number_or_none, percent},
     terminal::{load_words, too_few},
 };
 
@@ -65,8 +65,8 @@ fn row(point: &PointRow) -> String {
         percent(point.slo_attainment),
         number(point.goodput_tok_s),
         number(point.throughput_tok_s),
-        number(point.characters_per_s),
-        number(point.words_per_s),
+        number_or_none(point.characters_per_s),
+        number_or_none(point.words_per_s),
         count(point.requests),
     ];
     let cells: Vec<String> = cells

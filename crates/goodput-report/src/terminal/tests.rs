@@ -45,7 +45,8 @@ fn two_models_are_ranked_by_characters_and_never_by_tokens() {
     let mut other = sample();
     other.holds_for.model = "Other-8B".to_owned();
     let best = &mut other.operating_point.by_objective.as_mut().unwrap().row;
-    best.slos[0].good_characters_per_s *= 1.5;
+    let good = &mut best.slos[0].good_characters_per_s;
+    *good = good.map(|rate| rate * 1.5);
     let text = comparison(&compared(&sample(), &other), Style::plain());
     assert!(
         text.contains("other gives more good text, at the rate to sell: +50.0%"),

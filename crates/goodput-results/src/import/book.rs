@@ -269,7 +269,13 @@ fn not_told(row: &mut PointRow, told: &Told, laid: &Laid) {
             slo.goodput_interval = None;
         }
     }
-    if row.lengths.characters_per_token == Some(0.0) {
+    if told.requests.iter().all(|r| r.end.characters == 0) {
+        row.characters_per_s = None;
+        row.words_per_s = None;
         row.lengths.characters_per_token = None;
+        for slo in &mut row.slos {
+            slo.good_characters_per_s = None;
+            slo.good_words_per_s = None;
+        }
     }
 }

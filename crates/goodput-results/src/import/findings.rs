@@ -156,7 +156,7 @@ impl Seen {
     fn not_told(&self, tool: Tool) -> Finding {
         let mut absent = vec!["what the load generator itself held up"];
         if self.characters == 0 {
-            absent.push("characters and words (shown as 0)");
+            absent.push("characters and words");
         }
         if self.waited.count() == 0 {
             absent.push("how late requests were sent");

@@ -250,8 +250,8 @@ fn merge_row(rows: &Rows<'_>) -> PointRow {
         goodput_req_s: rows.mean(|r| r.goodput_req_s),
         throughput_tok_s_per_gpu: rows.mean_of_all(|r| r.throughput_tok_s_per_gpu),
         goodput_tok_s_per_gpu: rows.mean_of_all(|r| r.goodput_tok_s_per_gpu),
-        characters_per_s: rows.mean(|r| r.characters_per_s),
-        words_per_s: rows.mean(|r| r.words_per_s),
+        characters_per_s: rows.mean_of_all(|r| r.characters_per_s),
+        words_per_s: rows.mean_of_all(|r| r.words_per_s),
         stream_tok_s: rows.mean_of_all(|r| r.stream_tok_s),
         slo_attainment: decides.and_then(|s| s.attainment),
         attainment_interval: decides.and_then(|s| s.attainment_interval),
@@ -363,6 +363,10 @@ fn merge_slo(rows: &Rows<'_>, index: usize) -> Option<SloRow> {
     let each = each?;
     let sum = |of: fn(&SloRow) -> u64| each.iter().map(|s| of(s)).sum::<u64>();
     let mean = |of: fn(&SloRow) -> f64| each.iter().map(|s| of(s)).sum::<f64>() / each.len() as f64;
+    let mean_of_all = |of: fn(&SloRow) -> Option<f64>| -> Option<f64> {
+        let sum: Option<f64> = each.iter().map(|s| of(s)).sum();
+        Some(sum? / each.len() as f64)
+    };
     let (met, missed) = (sum(|s| s.met), sum(|s| s.missed));
     let trajectories = sum(|s| s.trajectories);
     let sessions_met: Option<f64> = each
@@ -384,8 +388,8 @@ fn merge_slo(rows: &Rows<'_>, index: usize) -> Option<SloRow> {
             |r| r.slos[index].goodput_interval,
         ),
         goodput_req_s: mean(|s| s.goodput_req_s),
-        good_characters_per_s: mean(|s| s.good_characters_per_s),
-        good_words_per_s: mean(|s| s.good_words_per_s),
+        good_characters_per_s: mean_of_all(|s| s.good_characters_per_s),
+        good_words_per_s: mean_of_all(|s| s.good_words_per_s),
         clauses: merge_clauses(&each, met + missed),
         trajectory_attainment: sessions_met
             .filter(|_| trajectories > 0)

@@ -163,13 +163,13 @@ pub(crate) const FIGURES: &[Figure] = &[
     shown(rate(
         "good_characters_per_s",
         Unit::CharactersPerSecond,
-        |p| p.first_slo().map(|s| s.good_characters_per_s),
+        |p| p.first_slo()?.good_characters_per_s,
         Amount::GoodCharacters,
     )),
     rate(
         "characters_per_s",
         Unit::CharactersPerSecond,
-        |p| Some(p.characters_per_s),
+        |p| p.characters_per_s,
         Amount::Characters,
     ),
     rate(

@@ -208,6 +208,11 @@ fn aiperf_runs_from_the_credit_in_an_open_loop() {
     assert_eq!(import.requests[2].input_tokens, Some(10));
     assert_eq!(import.requests[3].outcome, Outcome::TimedOut);
     assert_eq!(import.points[0].send_lag_p50_ms, Some(50.0));
+    assert_eq!(
+        import.points[0].characters_per_s, None,
+        "AIPerf keeps no text"
+    );
+    assert_eq!(import.points[0].slos[0].good_words_per_s, None);
     assert_eq!(import.points[0].requests, 3, "warm-up is not measured");
     assert!(
         evidence(&import, "wait-in-the-client")
