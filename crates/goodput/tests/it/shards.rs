@@ -47,7 +47,7 @@ impl Drop for Emulator {
 /// Seconds since 1970, some seconds from now: long enough for three processes to be ready.
 fn soon() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    (now.as_secs() + 8).to_string()
+    (now.as_secs() + 15).to_string()
 }
 
 /// Lengths of every request by its session.
