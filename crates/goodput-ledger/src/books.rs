@@ -63,7 +63,7 @@ pub struct PointBooks {
     /// Looks after which the point went on.
     pub(crate) looks: u32,
     pub(crate) checks: Checks,
-    sessions: BTreeMap<u32, (TrajectoryRecord, bool)>,
+    pub(crate) sessions: BTreeMap<u32, (TrajectoryRecord, bool)>,
 }
 
 impl PointBooks {

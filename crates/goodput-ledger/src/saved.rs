@@ -9,6 +9,7 @@ use crate::{
     books::{PointBooks, SloBooks},
     checks::Checks,
     counts::{Counted, Lengths, Spans},
+    paces::Paces,
 };
 
 /// All that the books of one load point hold, once no request of it is open.
@@ -21,6 +22,7 @@ pub struct SavedBooks {
     counted: Counted,
     spans: Spans,
     lengths: Lengths,
+    paces: Paces,
     checks: Checks,
     looks: u32,
 }
@@ -61,14 +63,27 @@ impl PointBooks {
     /// The books as a file holds them.
     #[must_use]
     pub fn save(&self) -> SavedBooks {
+        // Named one by one, so that what is added to the books is not forgotten here.
+        let Self {
+            bins,
+            slos,
+            counted,
+            spans,
+            lengths,
+            paces,
+            looks,
+            checks,
+            sessions: _,
+        } = self;
         SavedBooks {
-            bins: self.bins.clone(),
-            slos: self.slos.iter().map(SloBooks::save).collect(),
-            counted: self.counted.clone(),
-            spans: self.spans.clone(),
-            lengths: self.lengths.clone(),
-            checks: self.checks.clone(),
-            looks: self.looks,
+            bins: bins.clone(),
+            slos: slos.iter().map(SloBooks::save).collect(),
+            counted: counted.clone(),
+            spans: spans.clone(),
+            lengths: lengths.clone(),
+            paces: paces.clone(),
+            checks: checks.clone(),
+            looks: *looks,
         }
     }
 
@@ -87,7 +102,8 @@ impl PointBooks {
             return Err(BooksError::OtherSlos(names.collect()));
         }
         let width = saved.bins.width_ns();
-        if width == 0 || saved.slos.iter().any(|slo| slo.bins.width_ns() != width) {
+        let widths = saved.slos.iter().map(|slo| slo.bins.width_ns());
+        if width == 0 || widths.chain([saved.paces.width_ns()]).any(|w| w != width) {
             return Err(BooksError::Broken("its bins differ in width"));
         }
         let mut books = Self::new(slos, std::time::Duration::from_nanos(width));
@@ -104,6 +120,7 @@ impl PointBooks {
         books.counted = saved.counted;
         books.spans = saved.spans;
         books.lengths = saved.lengths;
+        books.paces = saved.paces;
         books.checks = saved.checks;
         books.looks = saved.looks;
         Ok(books)

@@ -265,6 +265,7 @@ fn not_told(row: &mut PointRow, told: &Told, laid: &Laid) {
     if laid.made_up > 0 {
         // How fast tokens came in one stretch of time or another is not known.
         row.goodput_interval = None;
+        row.throughput_interval = None;
         for slo in &mut row.slos {
             slo.goodput_interval = None;
         }
