@@ -8,6 +8,7 @@ use std::{ops::Range, time::Duration};
 
 use goodput_record::{Outcome, RequestSummary, Timestamp};
 use goodput_stats::{Distribution, independent_values, quantile_levels};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     bins::Bins,
@@ -22,7 +23,7 @@ const UNIT: f64 = 4_096.0;
 const OF: [Latency; 2] = [Latency::Ttft, Latency::Tpot];
 
 /// Sums of the logarithm of latencies, in bins of origin time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Paces {
     /// Two columns a latency: the sum, and how many.
     bins: Bins<4>,
@@ -36,6 +37,11 @@ impl Paces {
             bins: Bins::new(width),
             squares: [0; 2],
         }
+    }
+
+    /// The width of a bin in nanoseconds.
+    pub(crate) const fn width_ns(&self) -> u64 {
+        self.bins.width_ns()
     }
 
     pub(crate) fn post(&mut self, summary: &RequestSummary) {

@@ -9,6 +9,7 @@ use crate::{
     books::{PointBooks, SloBooks},
     checks::Checks,
     counts::{Counted, Lengths, Spans},
+    paces::Paces,
 };
 
 /// All that the books of one load point hold, once no request of it is open.
@@ -21,6 +22,7 @@ pub struct SavedBooks {
     counted: Counted,
     spans: Spans,
     lengths: Lengths,
+    paces: Paces,
     checks: Checks,
     looks: u32,
 }
@@ -67,6 +69,7 @@ impl PointBooks {
             counted: self.counted.clone(),
             spans: self.spans.clone(),
             lengths: self.lengths.clone(),
+            paces: self.paces.clone(),
             checks: self.checks.clone(),
             looks: self.looks,
         }
@@ -90,6 +93,9 @@ impl PointBooks {
         if width == 0 || saved.slos.iter().any(|slo| slo.bins.width_ns() != width) {
             return Err(BooksError::Broken("its bins differ in width"));
         }
+        if saved.paces.width_ns() != width {
+            return Err(BooksError::Broken("its bins differ in width"));
+        }
         let mut books = Self::new(slos, std::time::Duration::from_nanos(width));
         for (books, saved) in books.slos.iter_mut().zip(saved.slos) {
             if books.clause_misses.len() != saved.clause_misses.len() {
@@ -104,6 +110,7 @@ impl PointBooks {
         books.counted = saved.counted;
         books.spans = saved.spans;
         books.lengths = saved.lengths;
+        books.paces = saved.paces;
         books.checks = saved.checks;
         books.looks = saved.looks;
         Ok(books)

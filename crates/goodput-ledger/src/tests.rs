@@ -9,9 +9,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-pub(crate) mod looks;
+mod looks;
 
-const BIN: Duration = Duration::from_millis(100);
+pub(crate) const BIN: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
 struct Log(std::cell::RefCell<Vec<RequestRecord>>);
