@@ -9,6 +9,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod looks;
+
 pub(crate) const BIN: Duration = Duration::from_millis(100);
 
 #[derive(Default)]

@@ -70,7 +70,7 @@ mod tests {
         let found = (0..100).filter(|&seed| (5..=25).contains(&cut(seed)));
         // Where the rest happens to look calmest in its middle, no cut is taken.
         let found = found.count();
-        assert!(found >= 80, "{found}");
+        assert!(found >= 70, "{found}");
     }
 
     #[test]

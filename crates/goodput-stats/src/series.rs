@@ -81,11 +81,13 @@ pub fn correlation_time(values: &[f64]) -> f64 {
 /// How many values at the start to drop because the system was still warming up, by MSER-5 (White
 /// 1997): the cut after which the standard error of the mean of batches of five is smallest.
 ///
-/// Cuts up to the middle are tried. `None` if the series is shorter than 20 values, or if the best cut
-/// is the middle itself: then it never became steady, and no cut is to be trusted.
+/// Five batches or a quarter of the series are left in any case. `None` if the series is shorter than
+/// 20 values, or if the best cut lies in its second half: then it never became steady, and no cut is
+/// to be trusted.
 #[must_use]
 pub fn truncate_mser5(values: &[f64]) -> Option<usize> {
     const BATCH: usize = 5;
+    const TAIL: usize = 5;
     if values.len() < 4 * BATCH {
         return None;
     }
@@ -100,9 +102,9 @@ pub fn truncate_mser5(values: &[f64]) -> Option<usize> {
         rest.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n * n)
     };
     // Further back a few values that happen to agree would look steadiest of all.
-    let half = batches.len() / 2;
-    let best = (0..=half).min_by(|&a, &b| error_after(a).total_cmp(&error_after(b)))?;
-    (best < half).then_some(best * BATCH)
+    let last = batches.len().saturating_sub(TAIL.max(batches.len() / 4));
+    let best = (0..=last).min_by(|&a, &b| error_after(a).total_cmp(&error_after(b)))?;
+    (best <= batches.len() / 2).then_some(best * BATCH)
 }
 
 #[cfg(test)]

@@ -120,8 +120,9 @@ fn a_replica_at_half_the_pace_takes_twice_as_long() {
 fn a_pace_holds_from_its_instant_on() {
     let at = |s: u64| Timestamp::from_millis(1_000 * s);
     let pace = Pace::steps(vec![(at(10), 1.2), (at(5), 1.1)]);
-    let seen = [0, 5, 9, 10, 99].map(|s| pace.at(at(s)));
-    assert_eq!(seen, [1.0, 1.1, 1.1, 1.2, 1.2]);
+    for (second, factor) in [(0, 1.0), (5, 1.1), (9, 1.1), (10, 1.2), (99, 1.2)] {
+        assert!((pace.at(at(second)) - factor).abs() < 1e-12);
+    }
     assert_eq!(pace.next_change(at(5)), Some(at(10)));
     assert_eq!(pace.next_change(at(10)), None);
     // And in the middle of a point.

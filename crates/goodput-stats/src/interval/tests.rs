@@ -130,6 +130,87 @@ fn bursts_of_misses_widen_the_interval_of_attainment() {
     );
 }
 
+/// Short series of things that last long: what Student's t with a degree a value is too sure of.
+#[test]
+fn a_steady_mean_holds_the_truth_on_short_series_if_it_is_told_how_long_things_last() {
+    // The last series is two or three correlation times long in all.
+    let cases = [
+        (0.0, 30, 1.0, 0.94),
+        (0.7, 30, 5.0, 0.93),
+        (0.9, 60, 15.0, 0.88),
+    ];
+    for (phi, length, memory, least) in cases {
+        let told = |values: &[f64]| steady_mean(values, memory)?.interval(0.95);
+        let seen = coverage(phi, length, told);
+        assert!(seen >= least, "phi {phi}, {length} values: {seen}");
+        assert!(seen < 0.999, "phi {phi}, {length} values: {seen}");
+    }
+    let blind = |values: &[f64]| mean_rate_interval(values);
+    assert!(coverage(0.9, 60, blind) < 0.86);
+}
+
+#[test]
+fn few_misses_in_company_prove_little() {
+    // 30 bins of 100 requests, of which so many miss one, or every bin so many.
+    let interval = |(bins, missed): (u64, u64), together: f64| {
+        let bins: Vec<(u64, u64)> = (0..30)
+            .map(|i| (100 - u64::from(i % 30 < bins) * missed, 100))
+            .collect();
+        let watched = Watched {
+            memory: 1.0,
+            together,
+        };
+        attainment_interval(&bins, watched, 0.95).unwrap()
+    };
+    // 3,000 requests without a miss: alone they prove 99.8 %, in company of 50 only what 97 would.
+    assert!(interval((0, 0), 0.0).low > 0.998);
+    let company = interval((0, 0), 50.0);
+    let fewer = wilson(97, 97, 0.95).unwrap();
+    assert!(
+        (company.low - fewer.low).abs() < 0.001,
+        "{company:?} {fewer:?}"
+    );
+    assert!(company.high >= 1.0);
+    // The more misses were seen, the less is assumed.
+    let wider = |missed| interval(missed, 50.0).half_width() / interval(missed, 0.0).half_width();
+    assert!(wider((30, 1)) > wider((30, 10)) && wider((30, 10)) > wider((30, 50)));
+    assert!(wider((30, 50)) < 1.2, "{}", wider((30, 50)));
+}
+
+#[test]
+fn order_statistics_at_the_levels_hold_the_quantile() {
+    assert_eq!(quantile_levels(0.99, 367.0, 0.95), None, "0.99^367 > 2.5 %");
+    assert!(quantile_levels(0.99, 368.0, 0.95).is_some());
+    for (q, cases) in [(0.5, 40_u64), (0.9, 200), (0.99, 2_000)] {
+        let truth = -libm::log(1.0 - q);
+        let levels = quantile_levels(q, cases as f64, 0.95).unwrap();
+        let holds = |&seed: &u64| {
+            let draw = |i| crate::sampler::exponential(&mut Draws::new(seed, Stream(6), i));
+            let mut values: Vec<f64> = (0..cases).map(draw).collect();
+            values.sort_by(f64::total_cmp);
+            let at = |level| crate::quantile(&values, level).unwrap();
+            (at(levels.low)..=at(levels.high)).contains(&truth)
+        };
+        let share = (0..400).filter(holds).count() as f64 / 400.0;
+        assert!((0.92..0.995).contains(&share), "p{q}: {share}");
+    }
+}
+
+#[test]
+fn values_that_come_in_pairs_are_worth_half() {
+    // Every value twice, one after the other, in bins of ten pairs.
+    let value = |i: u64| crate::sampler::normal(&mut Draws::new(1, Stream(5), i));
+    let bins = |copies: u64| -> Vec<(f64, f64)> {
+        let bin = |b: u64| (0..10).map(|i| value(10 * b + i)).sum::<f64>() * copies as f64;
+        (0..400).map(|b| (bin(b), 10.0 * copies as f64)).collect()
+    };
+    let alone = independent_values(&bins(1), 1.0, 0.0).unwrap();
+    let pairs = independent_values(&bins(2), 1.0, 0.0).unwrap();
+    assert!((3_200.0..=4_000.0).contains(&alone), "{alone}");
+    assert!((0.9..1.25).contains(&(pairs / 4_000.0)), "{pairs}");
+    assert_eq!(independent_values(&bins(1), 0.0, 0.0), None);
+}
+
 /// Bins of 50 requests of a server that is well or unwell for several bins on end: it misses 0.5 %
 /// or 8 % of them. The true share of misses is 2 %.
 fn moody(bins: u64, seed: u64) -> Vec<(u64, u64)> {

@@ -117,7 +117,7 @@ fn users(list: &[u32]) -> Vec<NonZeroU32> {
     list.iter().copied().filter_map(NonZeroU32::new).collect()
 }
 
-const BUDGET: Duration = Duration::from_secs(600);
+const BUDGET: Duration = Duration::from_mins(10);
 
 fn search(most: u32) -> PeakSearch {
     PeakSearch::new(PeakPlan::new(NonZeroU32::new(most).unwrap(), BUDGET))
@@ -282,7 +282,7 @@ fn a_rate_is_only_recommended_if_it_was_tested_and_surely_keeps() {
     let mut search = RateSearch::new(RatePlan {
         first: 12.0,
         objective: 0.99,
-        budget: Duration::from_secs(3_600),
+        budget: Duration::from_hours(1),
         shortest: Duration::from_secs(20),
     });
     let rows = server.run(&mut search);
@@ -303,7 +303,7 @@ fn where_no_rate_keeps_the_objective_none_is_recommended() {
     let plan = RatePlan {
         first: 12.0,
         objective: 0.99,
-        budget: Duration::from_secs(600),
+        budget: Duration::from_mins(10),
         shortest: Duration::from_secs(20),
     };
     let mut search = RateSearch::new(plan);
@@ -322,7 +322,7 @@ fn a_rate_that_outruns_the_server_is_saturated_even_if_nothing_is_late() {
     let next = Measure {
         load: Load::Open { per_second: 10.0 },
         at_least: Duration::ZERO,
-        at_most: Duration::from_secs(60),
+        at_most: Duration::from_mins(1),
     };
     let row = PointRow {
         requests: 600,
@@ -350,7 +350,7 @@ proptest! {
             (1_000.0 * users / (users + half), (1.0 - late).clamp(0.0, 1.0))
         };
         let server = Server { closed, open: never, reach: 0.001 };
-        let budget = Duration::from_secs(3_000);
+        let budget = Duration::from_mins(50);
         let mut search = PeakSearch::new(PeakPlan::new(NonZeroU32::new(128).unwrap(), budget));
         server.run(&mut search);
         let found = search.found();
