@@ -230,7 +230,8 @@ fn moody(bins: u64, seed: u64) -> Vec<(u64, u64)> {
 
 #[test]
 fn the_interval_of_attainment_holds_the_truth_where_misses_come_in_bursts() {
-    let held = |bins: u64, interval: &dyn Fn(&[(u64, u64)]) -> Option<Interval>| {
+    type Way<'a> = &'a dyn Fn(&[(u64, u64)]) -> Option<Interval>;
+    let held = |bins: u64, interval: Way<'_>| {
         let hit = |&seed: &u64| interval(&moody(bins, seed)).unwrap().contains(0.98);
         (0..300).filter(hit).count() as f64 / 300.0
     };

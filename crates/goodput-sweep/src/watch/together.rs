@@ -42,8 +42,8 @@ pub fn watched_together(shares: &[Option<WatchRow>]) -> Option<WatchRow> {
 mod tests {
     use super::*;
 
-    fn share(in_server: u64, ours: u64) -> Option<WatchRow> {
-        Some(WatchRow {
+    fn share(in_server: u64, ours: u64) -> WatchRow {
+        WatchRow {
             looks: 9,
             in_server_p50: Some(8.0),
             ours_p50: Some(0.0),
@@ -53,13 +53,18 @@ mod tests {
             foreign_share: Some(1.0),
             replicas_seen: 1,
             ..WatchRow::default()
-        })
+        }
     }
 
     #[test]
     fn what_other_shares_sent_is_not_foreign() {
         // One share looked before the warm-up of the others was over.
-        let together = watched_together(&[share(130, 40), share(120, 40), share(119, 40)]).unwrap();
+        let together = watched_together(&[
+            Some(share(130, 40)),
+            Some(share(120, 40)),
+            Some(share(119, 40)),
+        ])
+        .unwrap();
         assert_eq!(together.foreign_share, Some(0.0));
         assert_eq!(
             (together.ended_in_server, together.ended_ours),
@@ -69,13 +74,18 @@ mod tests {
 
     #[test]
     fn what_nobody_sent_is_foreign() {
-        let together = watched_together(&[share(160, 40), share(160, 40), share(160, 40)]).unwrap();
+        let together = watched_together(&[
+            Some(share(160, 40)),
+            Some(share(160, 40)),
+            Some(share(160, 40)),
+        ])
+        .unwrap();
         assert_eq!(together.foreign_share, Some(0.25));
     }
 
     #[test]
     fn a_share_that_did_not_look_leaves_it_open() {
-        let together = watched_together(&[share(160, 40), None]).unwrap();
+        let together = watched_together(&[Some(share(160, 40)), None]).unwrap();
         assert_eq!((together.foreign_share, together.ended_ours), (None, None));
         assert_eq!(watched_together(&[None, None]), None);
     }
