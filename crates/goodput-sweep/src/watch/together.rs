@@ -92,13 +92,13 @@ mod tests {
 
     #[test]
     fn one_restart_and_one_second_replica_are_enough() {
-        let odd = share(10, 5).map(|row| WatchRow {
+        let odd = Some(share(10, 5)).map(|row| WatchRow {
             restarts: 1,
             replicas_seen: 2,
             answered_as: vec!["b".to_owned()],
             ..row
         });
-        let plain = share(10, 5).map(|row| WatchRow {
+        let plain = Some(share(10, 5)).map(|row| WatchRow {
             answered_as: vec!["a".to_owned(), "b".to_owned()],
             ..row
         });
