@@ -140,6 +140,9 @@ pub const COMPANY: f64 = 0.6;
 /// and 0.6 of the requests under way is assumed, and believed less the more misses were seen. (In
 /// long simulated runs at the rate where attainment meets its objective the effect is 0.3 to 3 times
 /// the requests under way.)
+///
+/// No interval allows for what did not happen while it was watched: in a window that is not much
+/// longer than the spells in which a server is unwell it is still too narrow.
 #[must_use]
 pub fn attainment_interval(
     bins: &[(u64, u64)],
