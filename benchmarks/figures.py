@@ -12,6 +12,7 @@ import argparse
 import csv
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -50,7 +51,8 @@ class Bench:
         self.port += 1
         log = self.folder / f"truth-{self.port}.csv"
         command = [self.server, "--listen", f"127.0.0.1:{self.port}", "--csv", log, *flags]
-        server = subprocess.Popen(self.pinned(self.flags.server_core, command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        server = subprocess.Popen(self.pinned(self.flags.server_core, command), stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE, text=True)
         time.sleep(0.3)
         return server, log
 
@@ -106,9 +108,10 @@ def high_water(pid):
 
 
 def stop(server):
-    """Ends the server, so that its log is whole."""
+    """Ends the server, so that its log is whole; its wall clock less its monotonic one, in ns."""
     server.send_signal(2)
-    server.wait()
+    said = server.communicate()[1]
+    return int(re.search(r"monotonic \+ (\d+) ns", said).group(1))
 
 
 def records(out):
@@ -164,27 +167,31 @@ def figure_per_event(bench):
     yield "client CPU an event, one write an event", f"{ours * 1e6:.2f} us", f"{bare * 1e6:.2f} us", "6.5 us or less"
 
 
-def errors_ours(out, truths):
+def errors_ours(out, truths, unix_minus_monotonic):
+    """TTFT against the server's own, of which reading (its write to our stamp), and TPOT; in ms."""
     by_id = {t["x_request_id"]: t for t in truths}
-    ttft, tpot = [], []
+    zero = json.loads((out / "result.json").read_text())["epoch_unix_ns"] - unix_minus_monotonic
+    ttft, reading, tpot = [], [], []
     for r in records(out):
         t = by_id[r["id"]]
+        reading.append((zero + r["first_token_ns"] - int(t["first_ns"])) / 1e6)
         ttft.append(r["ttft_ms"] - (int(t["first_ns"]) - int(t["recv_ns"])) / 1e6)
         tpot.append(abs(r["tpot_ms"] - (int(t["last_token_ns"]) - int(t["first_ns"])) / 1e6 / (int(t["tokens"]) - 1)))
-    return ttft, tpot
+    return ttft, reading, tpot
 
 
 def errors_bare(log, truths):
     rows = list(csv.DictReader(open(log)))
     begun = min(int(r["sent_ns"]) for r in rows)
     by_id = {t["x_request_id"]: t for t in truths if int(t["recv_ns"]) >= begun - 50_000_000}
-    ttft, tpot = [], []
+    ttft, reading, tpot = [], [], []
     for r in rows:
         t = by_id[r["id"]]
+        reading.append((int(r["first_ns"]) - int(t["first_ns"])) / 1e6)
         ttft.append((int(r["first_ns"]) - int(r["sent_ns"]) - int(t["first_ns"]) + int(t["recv_ns"])) / 1e6)
         last, true_last = int(r["last_ns"]) - int(r["first_ns"]), int(t["last_token_ns"]) - int(t["first_ns"])
         tpot.append(abs(last - true_last) / 1e6 / (int(t["tokens"]) - 1))
-    return ttft, tpot
+    return ttft, reading, tpot
 
 
 def figure_timing(bench):
@@ -195,16 +202,17 @@ def figure_timing(bench):
             server, log = bench.serve("--ttft-ms", "200", "--tpot-ms", "20")
             out, *_ = bench.client("timing", "--workload", tokens, "--concurrency", streams, "--requests", streams,
                                    "--warmup", 0, "--ramp", "0s")
-            stop(server)
-            ours.append([quantile(e, 0.99) for e in errors_ours(out, truth_by_id(log))])
+            offset = stop(server)
+            ours.append([quantile(e, 0.99) for e in errors_ours(out, truth_by_id(log), offset)])
             server, log = bench.serve("--ttft-ms", "200", "--tpot-ms", "20")
             bare_log, _ = bench.read("timing-bare", "--streams", streams, "--requests", streams, "--max-tokens", 128)
             stop(server)
             bare.append([quantile(e, 0.99) for e in errors_bare(bare_log, truth_by_id(log))])
-        for i, (name, digits) in enumerate((("TTFT", 2), ("TPOT", 4))):
+        kinds = (("TTFT", 2), ("of which from the server's write to the stamp: TTFT", 2), ("TPOT", 4))
+        for i, (name, digits) in enumerate(kinds):
             mine, theirs = (statistics.median(r[i] for r in rounds) for rounds in (ours, bare))
             ratio = statistics.median(a[i] / max(b[i], 1e-9) for a, b in zip(ours, bare))
-            allowed = f"1.5 times the bare reader's; here {ratio:.2f}" if i == 0 else "0.02 ms or less"
+            allowed = "0.02 ms or less" if i == 2 else f"1.5 times the bare reader's; here {ratio:.2f}"
             yield f"{name} error p99, {streams} streams at once", f"{mine:.{digits}f} ms", f"{theirs:.{digits}f} ms", allowed
 
 
