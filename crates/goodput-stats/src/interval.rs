@@ -264,10 +264,10 @@ pub fn series_mean(values: &[f64]) -> Option<Estimate> {
 /// Batches into which [`steady_mean`] gathers a series, beside its single values.
 const BATCHES: [usize; 2] = [15, 10];
 /// So many lengths of what is measured make one independent stretch of time.
-const STRETCH: f64 = 1.3;
+const STRETCH: f64 = 1.4;
 /// Degrees of freedom of [`steady_mean`]: fewer say nothing, more than the batches have are not
 /// to be had.
-const DEGREES: (f64, f64) = (3.0, 25.0);
+const DEGREES: (f64, f64) = (3.0, 15.0);
 
 /// The mean of a steady series in order of time, where what is measured lasts about `memory` values
 /// (0 where it is not known): the length of a request in bins.

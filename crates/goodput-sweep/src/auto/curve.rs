@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use goodput_ledger::{Between, PointRow};
 
 /// The share of its interval's reach that a load is taken to be worse than it looks.
-const CAUTION: f64 = 0.5;
+const CAUTION: f64 = 0.25;
 /// Loads with this share of the best score are next to equal.
 const NEXT_TO: f64 = 0.985;
 
