@@ -1,5 +1,5 @@
 //! Chores of the project: `cargo xtask tidy` proves the layout, `cargo xtask docs` writes the
-//! generated documents, `cargo xtask dist DIR` the completions and man pages.
+//! generated documents.
 
 mod edges;
 mod licences;

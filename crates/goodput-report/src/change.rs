@@ -79,8 +79,15 @@ pub(crate) fn gate(gate: &Gate) -> String {
         0 => format!("none of {all} checks broken"),
         n => format!("{n} of {all} checks broken"),
     }];
+    // A gate that fails with nothing broken fails for what is not decided.
+    let decides = gate.verdict == GateVerdict::Fail && gate.count(Word::Fail) == 0;
+    let not_decided = if decides {
+        "not decided, which was asked to fail"
+    } else {
+        "not decided"
+    };
     for (word, name) in [
-        (Word::NotDecided, "not decided"),
+        (Word::NotDecided, not_decided),
         (Word::NotEvaluable, "not evaluable"),
     ] {
         match gate.count(word) {
@@ -209,5 +216,23 @@ pub(crate) mod tests {
             assert!(words.contains(&wanted), "{words:?}");
         }
         assert_eq!(gate.verdict, GateVerdict::Fail);
+    }
+
+    #[test]
+    fn a_gate_that_fails_with_nothing_broken_says_why() {
+        let mut gate = gated().gate.unwrap();
+        gate.cases.retain(|c| c.word == Word::NotDecided);
+        let left = gate.cases.len();
+        assert_eq!(
+            super::gate(&gate),
+            format!(
+                "FAIL: none of {left} checks broken, {left} not decided, which was asked to fail"
+            )
+        );
+        gate.verdict = GateVerdict::Pass;
+        assert_eq!(
+            super::gate(&gate),
+            format!("PASS: none of {left} checks broken, {left} not decided")
+        );
     }
 }

@@ -122,13 +122,32 @@ fn best<'a>(curve: &[&'a PointRow], value: impl Fn(&PointRow) -> f64) -> Option<
     best
 }
 
-/// The last load such that it and every smaller one hold every clause.
+/// The last load such that it and every smaller one hold every clause. A load that was measured
+/// several times is judged by its longest point, as the search does.
 fn last_that_holds<'a>(curve: &[&'a PointRow]) -> Option<&'a PointRow> {
     curve
-        .iter()
+        .chunk_by(|a, b| a.load().total_cmp(&b.load()).is_eq())
+        .filter_map(|points| {
+            let points = points.iter().copied();
+            points.max_by(|a, b| a.window_s.total_cmp(&b.window_s))
+        })
         .take_while(|p| p.holds_every_clause())
         .last()
-        .copied()
+}
+
+/// The points below the smallest load at which one is `bad`. A load measured again may have two
+/// points that disagree: neither is below it.
+fn below_the_first<'a, 'b>(
+    curve: &'b [&'a PointRow],
+    bad: impl Fn(&PointRow) -> bool,
+) -> &'b [&'a PointRow] {
+    let Some(first) = curve.iter().find(|p| bad(p)) else {
+        return curve;
+    };
+    let below = curve
+        .iter()
+        .take_while(|p| p.load().total_cmp(&first.load()).is_lt());
+    &curve[..below.count()]
 }
 
 /// Whether at least nine tenths of the arrivals that a rate stands for lay in the window. A trace or a
@@ -146,12 +165,11 @@ fn highest_that_keeps(open: &[&PointRow], question: Question) -> Option<ByObject
         p.attainment_interval
             .is_some_and(|i| i.low >= question.objective)
     };
-    let breaks = |p: &&PointRow| {
+    let breaks = |p: &PointRow| {
         p.attainment_interval
             .is_some_and(|i| i.high < question.objective)
     };
-    let upto = open.iter().position(breaks).unwrap_or(open.len());
-    let row = open[..upto]
+    let row = below_the_first(open, breaks)
         .iter()
         .rfind(|p| keeps(p) && arrived_as_named(p) && !saturated(p))?;
     let gaps = f64::from(question.e2e_at_tokens.saturating_sub(1));

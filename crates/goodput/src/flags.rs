@@ -163,8 +163,8 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) gpus: Option<u32>,
     /// The accelerators' name, e.g. H100-SXM (`list` prints all): checks TPOT against what their
-    /// memory can do
-    #[arg(long, value_name = "NAME", requires = "gpus")]
+    /// memory can do; needs --gpus
+    #[arg(long, value_name = "NAME")]
     pub(crate) accelerator: Option<String>,
     /// Bits of the served weights [default: from the model's name, else as published]
     #[arg(long, value_name = "BITS", requires = "accelerator", value_parser = clap::value_parser!(u32).range(1..=32))]
@@ -274,7 +274,7 @@ pub(crate) struct EmulatorFlags {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SweepFlags {
     /// Users to try: auto searches; none leaves the closed loop out; a list such as 1,2,4 or 50:100:10
-    /// or 1..128 is tried as it is
+    /// or 1..128x2 is tried as it is
     #[arg(long, value_name = "auto|none|LIST", default_value = "auto")]
     pub(crate) concurrency: String,
     /// Arrival rates to try, requests a second: auto searches; none leaves the open loop out; a list is

@@ -198,6 +198,33 @@ fn the_essays_sweep_gives_the_essays_answers() {
     assert!(cap.tpot_p90_ms.unwrap() <= 13.4);
 }
 
+#[test]
+fn a_load_measured_again_is_no_cap_if_its_longer_point_breaks_a_clause() {
+    let slo = slo();
+    let rows: Vec<PointRow> = [(6, 0, 60.0), (12, 0, 3.0), (12, 5, 60.0), (24, 9, 60.0)]
+        .into_iter()
+        .zip(0..)
+        .map(|((users, late_of_ten, window_s), number)| {
+            let service = Service {
+                users,
+                tok_s: 75.0 * f64::from(users),
+                late_of_ten,
+            };
+            let row = point(number, &service, &slo);
+            PointRow { window_s, ..row }
+        })
+        .collect();
+    let cap = |rows: &[PointRow]| {
+        let cap = answers(rows, QUESTION).by_clauses;
+        cap.and_then(|row| row.concurrency)
+    };
+    assert_eq!(cap(&rows), Some(6));
+    assert_eq!(cap(&rows[..2]), Some(12), "one point is all that is known");
+    // The longer point decides in whatever order they ran.
+    let swapped: Vec<PointRow> = rows.iter().rev().cloned().collect();
+    assert_eq!(cap(&swapped), Some(6));
+}
+
 // O-ST-07: a p99 of 71 samples is the largest value, and that is said.
 #[test]
 fn too_few_samples_for_a_percentile_are_said() {

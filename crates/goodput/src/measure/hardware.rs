@@ -24,7 +24,7 @@ const NAMED_BITS: [(&str, u32); 12] = [
     ("fp16", 16),
 ];
 
-/// Refuses a device that is not known, before anything is started.
+/// Refuses a device that is not known or not counted, before anything is started.
 pub(crate) fn check(flags: &RunFlags) -> Result<(), Failure> {
     let Some(name) = &flags.accelerator else {
         return Ok(());
@@ -33,6 +33,12 @@ pub(crate) fn check(flags: &RunFlags) -> Result<(), Failure> {
         return Err(
             Failure::usage("--accelerator names real hardware, and there is no --url")
                 .hint("the emulated replica's hardware is that of its --profile"),
+        );
+    }
+    if flags.gpus.is_none() {
+        return Err(
+            Failure::usage("--accelerator names a device, not how many there are")
+                .hint("say so with --gpus N"),
         );
     }
     device(&catalogue()?, name).map(drop)
