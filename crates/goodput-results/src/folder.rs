@@ -77,20 +77,40 @@ impl Folder {
 }
 
 /// Writes a file whole or not at all: beside it first, then in its place. What was there before
-/// stays until the new content is on disk.
+/// stays until the new content is on disk. What is no file, such as `/dev/stdout` or a pipe, is
+/// written to as it is, and a link stays a link: neither may be replaced.
 pub fn write_whole(
     target: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
+    let written = match fs::metadata(target) {
+        Ok(there) if !there.is_file() => write_through(target, content),
+        Ok(_) => fs::canonicalize(target).and_then(|file| replace(&file, content)),
+        Err(_) => replace(target, content),
+    };
+    written.map_err(|e| ResultsError::io("cannot write", target, e))
+}
+
+fn write_through(
+    target: &Path,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).open(target)?;
+    content(&mut file)
+}
+
+fn replace(
+    target: &Path,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let beside = target.with_file_name(format!(".{name}.part"));
-    let written = fs::File::create(&beside)
+    fs::File::create(&beside)
         .and_then(|mut file| content(&mut file).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&beside, target));
-    written.map_err(|e| {
-        let _ = fs::remove_file(&beside);
-        ResultsError::io("cannot write", target, e)
-    })
+        .and_then(|()| fs::rename(&beside, target))
+        .inspect_err(|_| {
+            let _ = fs::remove_file(&beside);
+        })
 }
 
 /// Reads the result of a folder, or of its `result.json`.
@@ -114,4 +134,59 @@ pub fn read_result(path: &Path) -> Result<RunResult> {
         path: file,
         because: e.to_string(),
     })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{error::Error, os::unix::fs::symlink};
+
+    use super::*;
+
+    fn folder(name: &str) -> io::Result<PathBuf> {
+        let path = std::env::temp_dir().join(format!("goodput-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path)?;
+        Ok(path)
+    }
+
+    /// Links alone are written to: were a device itself replaced, the machine would lose it.
+    #[test]
+    fn what_is_no_file_is_written_to_and_not_replaced() -> std::result::Result<(), Box<dyn Error>> {
+        let folder = folder("device")?;
+        let link = folder.join("null");
+        symlink("/dev/null", &link)?;
+        write_whole(&link, |out| out.write_all(b"gone"))?;
+        assert!(fs::symlink_metadata(&link)?.is_symlink());
+        assert!(!fs::metadata(&link)?.is_file());
+        fs::remove_dir_all(folder)?;
+        Ok(())
+    }
+
+    #[test]
+    fn a_link_stays_a_link_and_its_file_is_replaced() -> std::result::Result<(), Box<dyn Error>> {
+        let folder = folder("link")?;
+        let (file, link) = (folder.join("file.xml"), folder.join("link.xml"));
+        fs::write(&file, "old and longer")?;
+        symlink(&file, &link)?;
+        write_whole(&link, |out| out.write_all(b"new"))?;
+        assert!(fs::symlink_metadata(&link)?.is_symlink());
+        assert_eq!(fs::read_to_string(&file)?, "new");
+        fs::remove_dir_all(folder)?;
+        Ok(())
+    }
+
+    #[test]
+    fn what_fails_leaves_the_file_as_it_was() -> std::result::Result<(), Box<dyn Error>> {
+        let folder = folder("whole")?;
+        let file = folder.join("result.json");
+        write_whole(&file, |out| out.write_all(b"first"))?;
+        let failed = write_whole(&file, |out| {
+            out.write_all(b"half")?;
+            Err(io::Error::other("the disk is full"))
+        });
+        assert!(failed.is_err());
+        assert_eq!(fs::read_to_string(&file)?, "first");
+        assert_eq!(fs::read_dir(&folder)?.count(), 1, "nothing stays beside it");
+        fs::remove_dir_all(folder)?;
+        Ok(())
+    }
 }
