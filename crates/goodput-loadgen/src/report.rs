@@ -72,6 +72,8 @@ pub struct PointReport {
     pub server_timings: ServerTimings,
     /// Whether it was asked to stop before its end.
     pub interrupted: bool,
+    /// Whether the workload had no more requests before the window was full.
+    pub ran_dry: bool,
     /// Why its figures are not to be trusted; empty if they are.
     pub invalid: Vec<Invalid>,
     pub(crate) latencies: Latencies,
@@ -154,6 +156,7 @@ impl PointReport {
             .last_ratio
             .or(self.server_timings.last_ratio);
         self.interrupted |= other.interrupted;
+        self.ran_dry |= other.ran_dry;
         self.latencies.merge(&other.latencies);
         self.invalid.extend(other.invalid);
     }

@@ -441,6 +441,7 @@ impl<O: Observer + 'static> Run<O> {
             answered_as,
             server_timings: tally.server_timings,
             interrupted: course.interrupted(),
+            ran_dry: course.ran_dry(),
             invalid: Vec::new(),
             latencies: tally.latencies,
         };

@@ -108,6 +108,7 @@ pub struct Course {
     in_flight_at_end: u32,
     gives_up: Timestamp,
     interrupted: bool,
+    ran_dry: bool,
 }
 
 impl Course {
@@ -134,6 +135,7 @@ impl Course {
             in_flight_at_end: 0,
             gives_up: Timestamp::FAR_FUTURE,
             interrupted: false,
+            ran_dry: false,
         };
         if course.plan.settle == Settle::None {
             course.open_window(start);
@@ -309,10 +311,17 @@ impl Course {
     /// filled ends here.
     pub fn exhausted(&mut self, now: Timestamp) {
         if self.open == 0 && matches!(self.stage, Stage::Settling | Stage::Measuring) {
+            self.ran_dry = true;
             self.rule = WindowRule::LastEnd;
             self.close_window(now, now);
             self.tick(now);
         }
+    }
+
+    /// Whether the source of requests ran dry before the window was full.
+    #[must_use]
+    pub const fn ran_dry(&self) -> bool {
+        self.ran_dry
     }
 
     /// The next instant at which something changes although nothing happens.

@@ -192,6 +192,25 @@ fn a_timed_window_may_close_early_and_drains_as_ever() {
     course.tick(s(30));
     assert!(course.over());
     assert_eq!(course.window(), (s(0)..s(20), WindowRule::Fixed));
+    course.exhausted(s(31));
+    assert!(!course.ran_dry(), "it had more to send");
+}
+
+#[test]
+fn a_window_that_its_workload_cannot_fill_says_so() {
+    for window in [Window::Duration(span(60)), counted(3).window] {
+        let plan = CoursePlan {
+            settle: Settle::None,
+            ..point(window)
+        };
+        let mut course = Course::new(&plan, Some(1), s(0));
+        course.arrive(s(0), true);
+        course.exhausted(s(1));
+        assert!(!course.ran_dry(), "the answer may bring the next request");
+        course.end(Phase::Measured, s(2));
+        course.exhausted(s(2));
+        assert!(course.ran_dry() && course.over());
+    }
 }
 
 #[test]

@@ -429,9 +429,8 @@ fn client_row(report: &PointReport) -> ClientRow {
 
 /// Says that a workload of given rows had fewer requests than the point was to have.
 fn ran_dry(plan: &PointPlan, report: &PointReport) -> Option<String> {
-    let ended_early =
-        |why: &Invalid| matches!(why, Invalid::Failing { .. } | Invalid::Saturated { .. });
-    if report.interrupted || report.invalid.iter().any(ended_early) {
+    // A window may end early for other reasons: a look, a signal, a server that fails.
+    if !report.ran_dry {
         return None;
     }
     let short = match plan.window {
