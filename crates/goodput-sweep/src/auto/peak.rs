@@ -173,6 +173,20 @@ impl PeakSearch {
         }
     }
 
+    /// Takes in a point that it did not ask for, so that what it has found is the best of all loads
+    /// measured. The point costs nothing of the budget.
+    pub fn tell_of(&mut self, row: &PointRow) {
+        let Some(users) = row.concurrency else {
+            return;
+        };
+        if !self.tested.contains(&users) {
+            self.tested.push(users);
+        }
+        if row.valid {
+            self.learn(users, Tested::of(row));
+        }
+    }
+
     /// Where an open-loop search begins: at the answers a second of the last load that holds every
     /// clause or, where that is more, a little below the good answers a second of the best load.
     #[must_use]

@@ -191,6 +191,50 @@ fn a_load_at_which_all_is_late_is_never_the_best() {
     );
 }
 
+/// A short search ends at one user; the point beyond it that shows what overload costs is better.
+#[test]
+fn a_point_that_was_not_asked_for_may_be_the_best() {
+    let plan = PeakPlan::new(NonZeroU32::new(8).unwrap(), Duration::from_secs(5));
+    let mut search = PeakSearch::new(plan);
+    let server = Server {
+        closed: at_12,
+        open: never,
+        reach: 0.01,
+    };
+    let beyond = |users| Measure {
+        load: Load::Closed(NonZeroU32::new(users).unwrap()),
+        at_least: Duration::from_secs(5),
+        at_most: Duration::from_secs(5),
+    };
+    server.run(&mut search);
+    let before = search.found();
+    assert_eq!((before.best, before.tested), (Some(1), vec![1]));
+
+    search.tell_of(&server.row(&beyond(2), 1));
+    let found = search.found();
+    assert_eq!(found.best, Some(2), "{found:?}");
+    assert_eq!((found.tested, found.bracketed), (vec![1, 2], false));
+    assert_eq!(
+        found.measured_s.to_bits(),
+        before.measured_s.to_bits(),
+        "it costs nothing of the budget"
+    );
+
+    // Past the peak it brackets, and is not the best.
+    search.tell_of(&server.row(&beyond(64), 2));
+    assert_eq!(
+        (search.found().best, search.found().bracketed),
+        (Some(2), true)
+    );
+    // What is not valid decides nothing.
+    let lost = PointRow {
+        valid: false,
+        ..server.row(&beyond(8), 3)
+    };
+    search.tell_of(&lost);
+    assert_eq!(search.found().best, Some(2));
+}
+
 #[test]
 fn a_budget_that_does_not_suffice_is_said() {
     let plan = PeakPlan::new(NonZeroU32::new(64).unwrap(), Duration::from_secs(30));

@@ -33,24 +33,25 @@ pub(crate) async fn search_peak(
         ..plan
     })));
     drive(run, &search).await?;
-    let (found, first_rate) = {
-        let search = search.borrow();
-        (search.found(), search.first_rate())
-    };
-    let best = found.best;
+    if first.is_empty() && !run.stopped() {
+        overload(run, &search, most).await?;
+    }
+    let search = search.borrow();
     run.search = Some(Search {
-        peak: Some(found),
+        peak: Some(search.found()),
         ..Search::default()
     });
-    if first.is_empty() && !run.stopped() {
-        overload(run, best, most).await?;
-    }
-    Ok(first_rate)
+    Ok(search.first_rate())
 }
 
 /// One short point far beyond the best load, unless there is one: what overload costs is part of the
-/// answer.
-async fn overload(run: &mut Run, best: Option<u32>, most: NonZeroU32) -> Result<(), Failure> {
+/// answer. Where a search had little time, it may turn out to be the better load.
+async fn overload(
+    run: &mut Run,
+    search: &RefCell<PeakSearch>,
+    most: NonZeroU32,
+) -> Result<(), Failure> {
+    let best = search.borrow().found().best;
     let tried = run.points.iter().filter_map(|p| p.concurrency).max();
     let (Some(best), Some(tried)) = (best, tried) else {
         return Ok(());
@@ -59,7 +60,9 @@ async fn overload(run: &mut Run, best: Option<u32>, most: NonZeroU32) -> Result<
     let Some(users) = NonZeroU32::new(beyond.min(most.get())).filter(|n| n.get() > tried) else {
         return Ok(());
     };
-    run.point(Load::Closed(users), 0).await.map(drop)
+    let row = run.point(Load::Closed(users), 0).await?;
+    search.borrow_mut().tell_of(row);
+    Ok(())
 }
 
 /// Looks for the highest rate that keeps the objective: under the workload's own arrivals, which is

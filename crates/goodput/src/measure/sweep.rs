@@ -7,6 +7,7 @@ use goodput_workload::Load;
 
 use super::{
     live::minutes,
+    plan::Lengths,
     run::Run,
     search::{search_peak, search_rates},
     server,
@@ -100,11 +101,35 @@ impl Loads {
         let budget = budget
             .map(|text| server::duration("--budget", text))
             .transpose()?;
-        Ok(Self {
+        let loads = Self {
             users,
             rates,
             budget,
-        })
+        };
+        loads.check_budget(flags.run.server.url.is_none())?;
+        Ok(loads)
+    }
+
+    /// A search that may measure nothing has no answer, and could not say why.
+    fn check_budget(&self, emulated: bool) -> Result<(), Failure> {
+        let lengths = Lengths {
+            asked: None,
+            emulated,
+        };
+        let shortest = lengths.shortest_look();
+        match self.budget {
+            Some(budget) if self.searches() > 0 && budget < shortest => {
+                let message = format!(
+                    "--budget {} is too little: no window of a search is shorter than {}",
+                    minutes(budget),
+                    minutes(shortest)
+                );
+                let usual = minutes(lengths.budget());
+                Err(Failure::usage(message)
+                    .hint(format!("leave it out, which gives each search {usual}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// These and no others.

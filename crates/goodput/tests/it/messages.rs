@@ -60,6 +60,14 @@ fn a_list_of_loads() {
 }
 
 #[test]
+fn a_budget_in_which_nothing_can_be_measured() {
+    assert_snapshot!(complaint(&["sweep", "--budget", "1s"]), @r"
+    error: --budget 1 s is too little: no window of a search is shorter than 3 s
+    hint: leave it out, which gives each search 50 s
+    ");
+}
+
+#[test]
 fn a_workload_too_long() {
     let place = Place::new("message");
     let long = crate::workloads::TINY.replace("input.fixed = 12", "input.fixed = 40000");
