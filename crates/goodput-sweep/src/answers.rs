@@ -2,13 +2,28 @@
 
 use goodput_ledger::{Between, Mode, PointRow};
 
-use crate::auto::saturated;
+use crate::auto::{FoundRate, saturated};
 use crate::document::{ByGoodput, ByObjective, OperatingPoint, Search};
+use crate::findings::three_digits;
 
 /// Share of the goodput at the cap, or of the rate to sell, at which to add a replica.
 ///
 /// Source: the essay "Inference SLOs": add replicas when demand exceeds about 70 % of the budget.
 pub const SCALE_OUT_SHARE: f64 = 0.7;
+
+/// How the sentence begins that says why there is no rate to sell.
+const NO_RATE: &str = "no rate to sell";
+
+/// The rate that seems to keep the objective, and what it would take to be sure.
+fn hope(rate: &FoundRate) -> Option<String> {
+    let (seems, proof_s) = (rate.seems_to_keep_req_s?, rate.proof_s?);
+    // What is spent already would be spent again, and chance wants some room.
+    let minutes = ((rate.measured_s + 1.5 * proof_s) / 60.0).ceil().max(1.0);
+    Some(format!(
+        "{NO_RATE} yet: {} req/s seems to keep the objective, and to be sure of it takes a window of {proof_s:.0} s: --budget {minutes:.0}m",
+        three_digits(seems)
+    ))
+}
 
 /// What the answers are asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,6 +84,13 @@ impl OperatingPoint {
     #[must_use]
     pub fn found_by(mut self, search: &Search, points: &[PointRow]) -> Self {
         self.search = Some(search.clone());
+        if let (None, Some(hope)) = (&self.by_objective, search.rate.as_ref().and_then(hope)) {
+            let no_rate = self.missing.iter().position(|m| m.starts_with(NO_RATE));
+            match no_rate {
+                Some(place) => self.missing[place] = hope,
+                None => self.missing.push(hope),
+            }
+        }
         let Some(peak) = &search.peak else {
             return self;
         };
@@ -234,11 +256,9 @@ fn missing(
     let percent = question.objective * 100.0;
     if by_objective.is_none() {
         missing.push(if open.is_empty() {
-            "no rate to sell: no valid open-loop point was measured".to_owned()
+            format!("{NO_RATE}: no valid open-loop point was measured")
         } else {
-            format!(
-                "no rate to sell: at no tested rate is the attainment surely {percent} % or more"
-            )
+            format!("{NO_RATE}: at no tested rate is the attainment surely {percent} % or more")
         });
     }
     if by_clauses.is_none() {

@@ -71,7 +71,11 @@ fn render(path: &std::path::Path, flags: &ReportFlags, voice: Voice) -> Result<E
         None => folder.write_by("report.html", |out| page.write(out))?,
         Some(path) => write_whole(path, |out| page.write(out))?,
     }
-    let exit = verdict(&result);
+    let exit = if result.complete {
+        verdict(&result)
+    } else {
+        Exit::Untrusted
+    };
     show(&result, &folder, exit, flags.format, voice)?;
     Ok(exit)
 }

@@ -140,8 +140,24 @@ fn read(file: &Path, content: &str, ask: &ImportAsk) -> Result<Vec<Told>> {
             tool.keeps_requests_with(),
         ));
     }
+    let spans = told
+        .iter()
+        .flat_map(|t| t.requests.iter().map(Foreign::span));
+    if let Some(longest) = spans.max().filter(|ns| *ns > LONGEST_REQUEST_NS) {
+        return Err(ResultsError::import(
+            file,
+            format!(
+                "a request of this {tool} file lasts {:.1e} s",
+                longest as f64 / 1e9
+            ),
+            "no request lasts longer than a day: are its times in another unit than the tool writes?",
+        ));
+    }
     Ok(told)
 }
+
+/// A request that is said to last longer was not measured in the unit that it is read in.
+const LONGEST_REQUEST_NS: u64 = 86_400_000_000_000;
 
 /// Why a reader gave up.
 #[derive(Debug)]

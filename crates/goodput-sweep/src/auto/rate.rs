@@ -70,6 +70,10 @@ pub struct FoundRate {
     /// The highest rate that looks as if it kept the objective, sure or not: where to go on with
     /// more time. Not a rate to sell.
     pub seems_to_keep_req_s: Option<f64>,
+    /// Seconds of window in which that rate could be proven, if no request missed. Null once a rate is
+    /// proven.
+    #[serde(default)]
+    pub proof_s: Option<f64>,
     /// Every rate tried, in order.
     pub tried: Vec<Tried>,
     /// Seconds measured.
@@ -136,6 +140,11 @@ impl RateSearch {
             above_req_s: above,
             resolved: matches!((kept, above), (Some(k), Some(a)) if a / k <= 7.0 / 6.0),
             seems_to_keep_req_s: self.bracket().0,
+            proof_s: self
+                .bracket()
+                .0
+                .filter(|_| kept.is_none() && self.in_flight.is_finite())
+                .map(|rate| self.needed_s(rate)),
             tried: self.tried.clone(),
             measured_s: self.spent_s,
         }

@@ -217,7 +217,16 @@ fn doubts<'a>(side: &'a str, result: &'a RunResult) -> impl Iterator<Item = Stri
         .findings
         .iter()
         .filter(|f| f.severe && f.name != "invalid-points");
-    severe.map(move |f| format!("{side}: {}: {}", f.name, f.evidence))
+    // A run that was broken off has not measured what it was to measure.
+    let broken_off = (!result.complete).then(|| {
+        let why = result
+            .incomplete_because
+            .as_deref()
+            .unwrap_or("no reason is known");
+        format!("{side}: it is not complete: {why}")
+    });
+    let severe = severe.map(move |f| format!("{side}: {}: {}", f.name, f.evidence));
+    broken_off.into_iter().chain(severe)
 }
 
 /// The loads that both measured.

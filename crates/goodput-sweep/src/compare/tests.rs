@@ -114,6 +114,23 @@ fn an_undecided_rule_fails_where_that_is_asked() {
     assert_eq!(judge(Undecided::Fail), GateVerdict::Fail);
 }
 
+/// A candidate that died half-way does not pass by the loads that it did measure.
+#[test]
+fn a_run_that_was_broken_off_decides_nothing() {
+    let (base, mut other) = (at_16(1000.0, 0.001), at_16(1000.0, 0.001));
+    let rule = ["goodput_tok_s < -3%"];
+    assert_eq!(against(&base, &other, &rule).verdict, GateVerdict::Pass);
+    other.complete = false;
+    other.incomplete_because = Some("killed".to_owned());
+    let gate = against(&base, &other, &rule);
+    assert_eq!(gate.verdict, GateVerdict::NotEvaluable);
+    assert!(
+        gate.cases[0].why.contains("not complete: killed"),
+        "{:?}",
+        gate.cases[0]
+    );
+}
+
 #[test]
 fn what_is_not_valid_decides_nothing() {
     let (base, mut other) = (at_16(1000.0, 0.001), at_16(500.0, 0.001));

@@ -114,7 +114,7 @@ fn called(point: &PointRow) -> String {
 }
 
 /// A rate with three digits, as the tables beside the findings have it.
-fn three_digits(rate: f64) -> String {
+pub(crate) fn three_digits(rate: f64) -> String {
     let decimals = match rate {
         r if r >= 100.0 => 0,
         r if r >= 10.0 => 1,

@@ -461,3 +461,13 @@ fn our_own_requests_judged_anew_keep_their_loads_and_phases() {
     assert_eq!(loose.points[0].lengths.planned_input[0], Some(6.0));
     assert!(loose.findings.is_empty());
 }
+
+/// One time in the wrong unit must neither fill the memory with bins nor become a figure.
+#[test]
+fn a_request_of_years_is_refused_with_its_length() {
+    let file = r#"{"backend": "openai", "model_id": "m", "num_prompts": 2, "request_rate": 2.0,
+        "duration": 4.0, "completed": 2, "input_lens": [10, 20], "output_lens": [3, 3],
+        "ttfts": [0.1, 1e9], "itls": [[0.02, 0.03], [0.04, 0.04]], "errors": ["", ""]}"#;
+    let got = imported("years", file, &ImportAsk::default());
+    refused(got, "lasts 1.0e9 s", "another unit");
+}
