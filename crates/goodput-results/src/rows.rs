@@ -21,9 +21,6 @@ use crate::{
     lines::JsonLines,
 };
 
-/// How much the thread that writes rows stands back behind the load threads: a quarter of a core that
-/// is full.
-const ROWS_NICE: i32 = 5;
 /// How long a row may wait on its way to disk.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
@@ -173,9 +170,6 @@ impl RowWriter {
         });
         let (keep_gaps, seen) = (form.keep_gaps, Arc::clone(&shared));
         let work = move || {
-            // On Linux a thread has a priority of its own: who writes rows must not keep the load
-            // thread waiting for a core. No less than this, or rows would pile up under full load.
-            let _ = rustix::process::setpriority_process(None, ROWS_NICE);
             if let Err(message) = write_all(&inbox, &mut lines, &form, &seen) {
                 lines.drop_torn_line();
                 seen.fail(message);
