@@ -211,7 +211,7 @@ def figure_timing(bench):
         kinds = (("TTFT", 2), ("of which from the server's write to the stamp: TTFT", 2), ("TPOT", 4))
         for i, (name, digits) in enumerate(kinds):
             mine, theirs = (statistics.median(r[i] for r in rounds) for rounds in (ours, bare))
-            ratio = statistics.median(a[i] / max(b[i], 1e-9) for a, b in zip(ours, bare))
+            ratio = mine / max(theirs, 1e-9)
             allowed = "0.02 ms or less" if i == 2 else f"1.5 times the bare reader's; here {ratio:.2f}"
             yield f"{name} error p99, {streams} streams at once", f"{mine:.{digits}f} ms", f"{theirs:.{digits}f} ms", allowed
 
