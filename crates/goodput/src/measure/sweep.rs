@@ -124,7 +124,7 @@ impl Loads {
                     minutes(budget),
                     minutes(shortest)
                 );
-                let usual = minutes(lengths.budget());
+                let usual = minutes(lengths.budgets()[0]);
                 Err(Failure::usage(message)
                     .hint(format!("leave it out, which gives each search {usual}")))
             }
@@ -158,14 +158,15 @@ impl Loads {
         }
     }
 
-    /// What the windows of each search may last together.
-    pub(crate) fn budget(&self, run: &Run) -> Duration {
-        self.budget.unwrap_or_else(|| run.lengths.budget())
+    /// What the windows of the closed-loop search and of an open-loop one may last together.
+    pub(crate) fn budgets(&self, run: &Run) -> [Duration; 2] {
+        self.budget
+            .map_or_else(|| run.lengths.budgets(), |told| [told; 2])
     }
 
     /// What the sweep costs, in a sentence.
     pub(crate) fn cost(&self, run: &Run) -> String {
-        let budget = self.budget(run);
+        let [closed_budget, open_budget] = self.budgets(run);
         let closed = match &self.users {
             Users::Off => "no closed loop".to_owned(),
             Users::Given(users) => format!("{} closed-loop points", users.len()),
@@ -183,7 +184,7 @@ impl Loads {
             None if self.searches() == 0 => format!("about {}", minutes(self.length(run))),
             None => format!(
                 "at most {} of windows a search, about {} in all",
-                minutes(budget),
+                minutes(closed_budget.max(open_budget)),
                 minutes(self.length(run))
             ),
         };
@@ -194,6 +195,14 @@ impl Loads {
     fn searches(&self) -> u32 {
         u32::from(matches!(self.users, Users::Searched { .. }))
             + u32::from(self.rates == Rates::Searched)
+    }
+
+    /// What the windows of its searches last together at most.
+    fn searched(&self, run: &Run) -> Duration {
+        let [closed, open] = self.budgets(run);
+        let users = matches!(self.users, Users::Searched { .. });
+        let of = |is_it: bool, budget| if is_it { budget } else { Duration::ZERO };
+        of(users, closed) + of(self.rates == Rates::Searched, open)
     }
 
     /// How long it all takes, about and at most.
@@ -208,7 +217,8 @@ impl Loads {
         };
         let points = u32::try_from(points).unwrap_or(u32::MAX);
         points * (run.lengths.closed(run.e2e_p95()) + between)
-            + self.searches() * (self.budget(run) + POINTS_OF_A_SEARCH * between)
+            + self.searched(run)
+            + self.searches() * POINTS_OF_A_SEARCH * between
     }
 }
 
@@ -218,7 +228,7 @@ fn list_failure(flag: &str, problem: &goodput_config::TextError) -> Failure {
 
 /// Measures every load. Stops early, keeping what there is, when the run is asked to stop.
 pub(crate) async fn run_loads(run: &mut Run, loads: &Loads) -> Result<(), Failure> {
-    let budget = loads.budget(run);
+    let [closed_budget, open_budget] = loads.budgets(run);
     let mut first_rate = None;
     match &loads.users {
         Users::Off => {}
@@ -231,7 +241,7 @@ pub(crate) async fn run_loads(run: &mut Run, loads: &Loads) -> Result<(), Failur
             }
         }
         Users::Searched { first, most } => {
-            first_rate = search_peak(run, first, *most, budget).await?;
+            first_rate = search_peak(run, first, *most, closed_budget).await?;
         }
     }
     match &loads.rates {
@@ -246,6 +256,6 @@ pub(crate) async fn run_loads(run: &mut Run, loads: &Loads) -> Result<(), Failur
             }
             Ok(())
         }
-        Rates::Searched => search_rates(run, first_rate, budget).await,
+        Rates::Searched => search_rates(run, first_rate, open_budget).await,
     }
 }
