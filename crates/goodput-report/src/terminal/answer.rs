@@ -153,7 +153,10 @@ fn missing(answers: &OperatingPoint) -> impl Iterator<Item = Line> {
         .iter()
         .cloned()
         .chain(edge)
-        .map(|reason| (NONE, reason, String::new()))
+        .map(|reason| match reason.split_once(": ") {
+            Some((what, why)) => (NONE, what.to_owned(), why.to_owned()),
+            None => (NONE, reason, String::new()),
+        })
 }
 
 fn scale_out(answers: &OperatingPoint) -> Option<Line> {
