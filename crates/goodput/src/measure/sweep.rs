@@ -126,7 +126,7 @@ impl Loads {
                 );
                 let usual = minutes(lengths.budgets()[0]);
                 Err(Failure::usage(message)
-                    .hint(format!("leave it out, which gives each search {usual}")))
+                    .hint(format!("leave it out, which gives each search at least {usual}")))
             }
             _ => Ok(()),
         }

@@ -63,7 +63,7 @@ fn a_list_of_loads() {
 fn a_budget_in_which_nothing_can_be_measured() {
     assert_snapshot!(complaint(&["sweep", "--budget", "1s"]), @r"
     error: --budget 1 s is too little: no window of a search is shorter than 3 s
-    hint: leave it out, which gives each search 50 s
+    hint: leave it out, which gives each search at least 32 s
     ");
 }
 
