@@ -125,8 +125,9 @@ impl Loads {
                     minutes(shortest)
                 );
                 let usual = minutes(lengths.budgets()[0]);
-                Err(Failure::usage(message)
-                    .hint(format!("leave it out, which gives each search at least {usual}")))
+                Err(Failure::usage(message).hint(format!(
+                    "leave it out, which gives each search at least {usual}"
+                )))
             }
             _ => Ok(()),
         }
