@@ -37,10 +37,13 @@ done
 for loops in 4 8; do
   spinning=()
   for _ in $(seq $loops); do taskset -c "$core" bash -c 'while :; do :; done' & spinning+=($!); done
-  # How hard the kernel's scheduler starves a client is its own matter: one run in ten may be spared.
-  spare=1 every_time "busy-core-$loops" "False.*waited for a core" 3 taskset -c "$core" "${bench[@]}" --url "$direct" --concurrency 16
+  # How hard a scheduler starves a client is its own matter. Four loops may leave every figure within
+  # 5 % of the truth: told, and no reason to fail. Of eight, two runs in ten may be spared.
+  spare=2; [ "$loops" -ge 8 ] || spare=$runs
+  every_time "busy-core-$loops" "False.*waited for a core" 3 taskset -c "$core" "${bench[@]}" --url "$direct" --concurrency 16
   kill "${spinning[@]}"; wait "${spinning[@]}" 2>/dev/null || true
 done
 # Told, and no reason to fail: on a machine with other work a healthy client may rightly doubt itself.
-spare=$runs every_time healthy "^True *$" 0 $quiet taskset -c "$core" "${bench[@]}" --url "$direct" --concurrency 8
+spare=$runs
+every_time healthy "^True *$" 0 $quiet taskset -c "$core" "${bench[@]}" --url "$direct" --concurrency 8
 exit $failed
