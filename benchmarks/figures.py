@@ -83,9 +83,9 @@ class Bench:
         done = subprocess.run(self.pinned(self.flags.client_core, command), stdout=subprocess.PIPE, check=True, text=True)
         return log, json.loads(done.stdout.strip().splitlines()[-1])
 
-    def workload(self, tokens):
-        file = self.folder / f"out-{tokens}.toml"
-        file.write_text(f'name = "out-{tokens}"\ninput.fixed = 64\noutput.fixed = {tokens}\n')
+    def workload(self, tokens, prompt=64):
+        file = self.folder / f"out-{prompt}-{tokens}.toml"
+        file.write_text(f'name = "out-{prompt}-{tokens}"\ninput.fixed = {prompt}\noutput.fixed = {tokens}\n')
         return file
 
 
@@ -195,7 +195,8 @@ def errors_bare(log, truths):
 
 
 def figure_timing(bench):
-    tokens = bench.workload(128)
+    # As few words as the bare reader asks with: a longer body takes the server longer to read.
+    tokens = bench.workload(128, prompt=3)
     for streams in map(int, bench.flags.streams.split(",")):
         ours, bare = [], []
         for _ in range(bench.flags.rounds):

@@ -17,6 +17,7 @@ use crate::{
     connection::Connection,
     dial::Dialer,
     error::TargetError,
+    ends::Ends,
     exchange::Wire,
     http2::Http2,
     inbox::Inbox,
@@ -93,7 +94,9 @@ pub struct Client {
     /// Head of every HTTP/1.1 request, up to its own headers.
     head: String,
     pub(crate) inbox: Rc<Inbox>,
-    parser: AbortHandle,
+    pub(crate) ends: Rc<Ends>,
+    /// What works for this client beside its requests.
+    helpers: [AbortHandle; 2],
     bytes_received: Cell<u64>,
     dialer: Dialer,
     idle: RefCell<Vec<Connection>>,
@@ -117,7 +120,7 @@ impl fmt::Debug for Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.parser.abort();
+        self.helpers.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -135,7 +138,9 @@ impl Client {
         let dialer = Dialer::new(&target).await?;
         let head = head(&target, &headers);
         let inbox = Rc::new(Inbox::default());
+        let ends = Rc::new(Ends::default());
         let parser = tokio::task::spawn_local(Rc::clone(&inbox).parse());
+        let attendant = tokio::task::spawn_local(Rc::clone(&ends).attend());
         Ok(Rc::new(Self {
             target,
             clock,
@@ -143,7 +148,8 @@ impl Client {
             headers,
             head,
             inbox,
-            parser: parser.abort_handle(),
+            ends,
+            helpers: [parser.abort_handle(), attendant.abort_handle()],
             bytes_received: Cell::new(0),
             dialer,
             idle: RefCell::default(),

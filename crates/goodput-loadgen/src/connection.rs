@@ -14,26 +14,42 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use crate::{clock::Clock, dial::Stream, watch::Watch};
 
-/// Bytes of one read at most. A stream's events are some hundred bytes; a burst of them is read in
-/// several goes, all stamped within microseconds.
+/// Bytes of one read at most. A burst of events is read in several goes, all stamped within
+/// microseconds.
 const READ_BYTES: usize = 16 * 1024;
+/// The same where no more is expected: a stream's event is some hundred bytes, and thousands of
+/// them may wait to be parsed.
+const FEW_BYTES: usize = 1024;
 
 /// Buffers for reads, used again and again. A connection holds one only from its read until the
 /// bytes are parsed, so there are as many as reads wait at once, not as connections.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
-    free: RefCell<Vec<Box<[u8]>>>,
+    small: RefCell<Vec<Box<[u8]>>>,
+    large: RefCell<Vec<Box<[u8]>>>,
 }
 
 impl Buffers {
-    fn take(&self) -> Box<[u8]> {
-        let used = self.free.borrow_mut().pop();
-        used.unwrap_or_else(|| vec![0; READ_BYTES].into_boxed_slice())
+    fn of(&self, size: usize) -> &RefCell<Vec<Box<[u8]>>> {
+        if size == FEW_BYTES {
+            &self.small
+        } else {
+            &self.large
+        }
+    }
+
+    fn take(&self, size: usize) -> Box<[u8]> {
+        let used = self.of(size).borrow_mut().pop();
+        used.unwrap_or_else(|| vec![0; size].into_boxed_slice())
+    }
+
+    fn give_back(&self, buffer: Box<[u8]>) {
+        self.of(buffer.len()).borrow_mut().push(buffer);
     }
 
     /// Takes back the buffer of bytes that have been parsed.
     pub(crate) fn recycle(&self, received: Received) {
-        self.free.borrow_mut().push(received.buffer);
+        self.give_back(received.buffer);
     }
 }
 
@@ -55,6 +71,11 @@ impl Received {
             len: bytes.len(),
             at,
         }
+    }
+
+    /// What it holds of memory, in bytes.
+    pub(crate) const fn room(&self) -> usize {
+        self.buffer.len()
     }
 
     /// The bytes; none at the end of the connection.
@@ -79,6 +100,8 @@ pub(crate) struct Connection {
     /// What its set-up took, until a request has been charged with it.
     setup: Option<Duration>,
     used: bool,
+    /// The next read's size: large after one that was filled.
+    room: usize,
 }
 
 impl Connection {
@@ -87,6 +110,7 @@ impl Connection {
             stream,
             setup: Some(setup),
             used: false,
+            room: FEW_BYTES,
         }
     }
 
@@ -114,16 +138,17 @@ impl Connection {
         clock: &Clock,
         buffers: &Buffers,
     ) -> Poll<io::Result<Received>> {
-        let mut buffer = buffers.take();
+        let mut buffer = buffers.take(self.room);
         match self.poll_into(cx, &mut buffer) {
-            Poll::Ready(Ok(len)) => Poll::Ready(Ok(Received {
-                buffer,
-                len,
-                at: clock.now(),
-            })),
+            Poll::Ready(Ok(len)) => {
+                let at = clock.now();
+                let filled = len == buffer.len() || len > FEW_BYTES;
+                self.room = if filled { READ_BYTES } else { FEW_BYTES };
+                Poll::Ready(Ok(Received { buffer, len, at }))
+            }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
-                buffers.free.borrow_mut().push(buffer);
+                buffers.give_back(buffer);
                 Poll::Pending
             }
         }

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, future::poll_fn, io, rc::Rc, task::Poll, time::Duration};
 
-use goodput_record::{End, OpenRequest, Outcome, TimeoutPhase, TokenCount};
+use goodput_record::{End, OpenRequest, Outcome, TimeoutPhase, Timestamp, TokenCount};
 
 use crate::{
     answering::Answering,
@@ -80,7 +80,9 @@ impl Exchange {
             HttpVersion::Http1 => self.http1(&wire).await,
             HttpVersion::Http2 => self.http2(wire).await,
         };
-        self.file(went)
+        let over = self.client.clock().now();
+        self.client.ends.turn(self.client.inbox.is_busy()).await;
+        self.file(went, over)
     }
 
     async fn http1(&mut self, wire: &Wire) -> Result<(), Broken> {
@@ -235,8 +237,8 @@ impl Exchange {
         }
     }
 
-    /// Files the record.
-    fn file(self, went: Result<(), Broken>) -> Option<String> {
+    /// Files the record of an exchange that was over at `over`.
+    fn file(self, went: Result<(), Broken>, over: Timestamp) -> Option<String> {
         let mut answering = self.answering.borrow_mut();
         let (open, seen, status) = answering.close(went.is_err())?;
         let server_decode = seen.timings.and_then(|timings| timings.decode);
@@ -261,7 +263,7 @@ impl Exchange {
             note.server_decode = server_decode;
             note.answered_as = answered_as;
         }
-        open.end(self.client.clock().now(), end);
+        open.end(over, end);
         text
     }
 

@@ -30,9 +30,16 @@ const RUN_GAP: Duration = Duration::from_micros(10);
 /// This many reads in a row make a run.
 const RUN_READS: u32 = 3;
 
+/// Reads parsed before the sockets are looked at again.
+const PARSED_AT_ONCE: usize = 16;
+/// Buffers that may wait hold at most about this many bytes; more are parsed without a look.
+const MOST_WAITING: usize = 4 << 20;
+
 /// Bytes that have been read and not yet parsed.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
+    /// What the waiting buffers hold of memory.
+    held: Cell<usize>,
     waiting: RefCell<VecDeque<(Rc<RefCell<Answering>>, Received)>>,
     filled: Notify,
     /// When the latest read was, and how many came in a row with it.
@@ -62,17 +69,28 @@ impl Inbox {
         if alone {
             self.filled.notify_one();
         }
+        self.held.set(self.held.get() + received.room());
         waiting.push_back((Rc::clone(answering), received));
+    }
+
+    /// Whether reads follow each other so closely that nothing else should come between them.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.latest.get().1 >= RUN_READS
     }
 
     /// Parses all that waits, in the order in which it was read.
     pub(crate) fn drain(&self) {
-        loop {
-            let Some((answering, received)) = self.waiting.borrow_mut().pop_front() else {
-                return;
-            };
-            self.parse_one(&answering, received);
-        }
+        while self.parse_next() {}
+    }
+
+    /// Parses what has waited longest. Whether there was something.
+    fn parse_next(&self) -> bool {
+        let Some((answering, received)) = self.waiting.borrow_mut().pop_front() else {
+            return false;
+        };
+        self.held.set(self.held.get() - received.room());
+        self.parse_one(&answering, received);
+        true
     }
 
     fn parse_one(&self, answering: &RefCell<Answering>, received: Received) {
@@ -88,7 +106,15 @@ impl Inbox {
     pub(crate) async fn parse(self: Rc<Self>) {
         loop {
             self.filled.notified().await;
-            self.drain();
+            loop {
+                let few = (0..PARSED_AT_ONCE).all(|_| self.parse_next());
+                if !few {
+                    break;
+                }
+                if self.held.get() < MOST_WAITING {
+                    tokio::task::yield_now().await;
+                }
+            }
         }
     }
 }

@@ -25,6 +25,7 @@ mod conversation;
 mod descriptors;
 mod dial;
 mod doubt;
+mod ends;
 mod error;
 mod exchange;
 mod fetch;

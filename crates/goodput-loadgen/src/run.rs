@@ -42,6 +42,9 @@ const EVENTS_EXPECTED: usize = 1_024;
 /// A point whose start is given is prepared this long before: time to open its connections.
 const PREPARATION: Duration = Duration::from_secs(2);
 
+/// Requests sent in one go. A burst of a thousand takes longer than a token's time: what arrives
+/// meanwhile is read and stamped in between.
+const SENT_AT_ONCE: usize = 4;
 /// Ended requests that the observer hears of in one go. Books and rows take tens of microseconds a
 /// request: where a thousand streams end together, the last tokens of the others must not wait for them.
 const TOLD_AT_ONCE: usize = 4;
@@ -185,15 +188,15 @@ impl<O: Observer + 'static> Run<O> {
     /// The loop: send what is due, tell what has ended, wait for the next.
     async fn drive(self: &Rc<Self>, timer: &mut Timer, stop: &Stop) -> std::io::Result<()> {
         loop {
-            self.dispatch();
-            let more = self.tell(TOLD_AT_ONCE);
+            let due = self.dispatch();
+            let more = self.tell(TOLD_AT_ONCE) || due;
             let now = self.client.clock().now();
             self.look(now);
             if self.is_over(now, stop) {
                 return Ok(());
             }
             if more {
-                // Whatever is ready to be read is read and stamped before the next few are told of.
+                // Whatever is ready to be read is read and stamped before the next few.
                 tokio::task::yield_now().await;
                 continue;
             }
@@ -279,18 +282,21 @@ impl<O: Observer + 'static> Run<O> {
         Timestamp::ZERO.after(since)
     }
 
-    /// Sends all that is due, and writes what will be due soon.
-    fn dispatch(self: &Rc<Self>) {
+    /// Sends the first few of what is due, and writes what will be due soon. Whether more is due.
+    fn dispatch(self: &Rc<Self>) -> bool {
         let now = self.client.clock().now();
-        if self.course.borrow().sending() {
-            // What is due already goes out before anything is written for later.
+        let sending = self.course.borrow().sending();
+        if sending {
             self.fetch(self.relative(now));
-            self.launch_due();
+        }
+        let more = self.launch_due();
+        if sending && !more {
+            // What is due already goes out before anything is written for later.
             self.fetch(self.relative(now.after(LOOKAHEAD)));
         }
-        self.launch_due();
         let mut flights = self.flights.borrow_mut();
         while flights.try_join_next().is_some() {}
+        more
     }
 
     /// Takes what is due by `until` (in the workload's time) and writes it.
@@ -322,19 +328,18 @@ impl<O: Observer + 'static> Run<O> {
         }
     }
 
-    fn launch_due(self: &Rc<Self>) {
+    /// Whether more is due after the first few.
+    fn launch_due(self: &Rc<Self>) -> bool {
         let now = self.client.clock().now();
-        loop {
-            let mut ready = self.ready.borrow_mut();
-            if ready.peek().is_none_or(|Reverse(r)| r.due > now) {
-                return;
+        let due = |run: &Self| matches!(run.ready.borrow().peek(), Some(Reverse(r)) if r.due <= now);
+        for _ in 0..SENT_AT_ONCE {
+            if !due(self) {
+                return false;
             }
-            let Some(Reverse(next)) = ready.pop() else {
-                return;
-            };
-            drop(ready);
-            self.launch(next);
+            let next = self.ready.borrow_mut().pop();
+            next.into_iter().for_each(|Reverse(next)| self.launch(next));
         }
+        due(self)
     }
 
     /// Posts the arrival and sets the request off.
@@ -379,7 +384,9 @@ impl<O: Observer + 'static> Run<O> {
             run.conversations
                 .borrow_mut()
                 .remember(planned.session, planned.step, over, text);
-            run.dispatch();
+            if run.dispatch() {
+                run.changed.notify_one();
+            }
         });
     }
 
