@@ -189,3 +189,40 @@ impl Connection {
         let _ = Pin::new(&mut self.stream).poll_shutdown(&mut cx);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::{io::AsyncWriteExt, net::TcpListener};
+
+    use super::*;
+    use crate::tests::run;
+
+    #[test]
+    fn a_read_is_small_until_one_was_filled() {
+        run(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let ours = tokio::net::TcpStream::connect(listener.local_addr().unwrap());
+            let (ours, theirs) = tokio::join!(ours, listener.accept());
+            let mut theirs = theirs.unwrap().0;
+            let socket = crate::socket::Socket::new(ours.unwrap()).unwrap();
+            let mut connection = Connection::new(Stream::Plain(socket), Duration::ZERO);
+            let (clock, buffers) = (Clock::start(), Buffers::default());
+            let mut sizes = Vec::new();
+            for bytes in [300, 20_000, 300, 300] {
+                theirs.write_all(&vec![1; bytes]).await.unwrap();
+                let mut left = bytes;
+                while left > 0 {
+                    let read = poll_fn(|cx| connection.poll_receive(cx, &clock, &buffers));
+                    let read = read.await.unwrap();
+                    left -= read.bytes().len();
+                    sizes.push(read.room());
+                    buffers.recycle(read);
+                }
+            }
+            let large = sizes.iter().filter(|size| **size == READ_BYTES).count();
+            assert_eq!(sizes.first(), Some(&FEW_BYTES));
+            assert!(large >= 2, "{sizes:?}");
+            assert_eq!(sizes.last(), Some(&FEW_BYTES), "{sizes:?}");
+        });
+    }
+}

@@ -57,3 +57,44 @@ impl Ends {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::tests::run;
+
+    #[test]
+    fn an_end_that_nobody_stands_before_has_its_turn_at_once() {
+        run(async {
+            // No attendant: it would wait forever.
+            Ends::default().turn(false).await;
+        });
+    }
+
+    #[test]
+    fn of_many_ends_a_few_have_their_turn_between_two_looks_at_the_sockets() {
+        run(async {
+            let ends = Rc::new(Ends::default());
+            let attendant = tokio::task::spawn_local(Rc::clone(&ends).attend());
+            let done = Rc::new(Cell::new(0_usize));
+            for _ in 0..50 {
+                let (ends, done) = (Rc::clone(&ends), Rc::clone(&done));
+                tokio::task::spawn_local(async move {
+                    ends.turn(true).await;
+                    done.set(done.get() + 1);
+                });
+            }
+            let mut most = 0;
+            while done.get() < 50 {
+                let before = done.get();
+                // The runtime looks at the sockets, then everybody who is ready runs.
+                tokio::task::yield_now().await;
+                most = most.max(done.get() - before);
+            }
+            assert!((1..=AT_ONCE).contains(&most), "{most} at once");
+            attendant.abort();
+        });
+    }
+}

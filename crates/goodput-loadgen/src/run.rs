@@ -8,17 +8,14 @@ use std::{
     time::Duration,
 };
 
-use goodput_record::{
-    Arrival, GapBuffer, OpenRequest, Phase, Series, SeriesId, Timestamp, Vantage, nanos,
-};
-use goodput_workload::{Course, Load, PlannedRequest, Window, Workload};
+use goodput_record::{Arrival, GapBuffer, Phase, Timestamp, nanos};
+use goodput_workload::{Course, Load, Window, Workload};
 use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
     client::Client,
     descriptors::{make_room, sockets_possible},
     error::LoadError,
-    exchange::{Exchange, Wire},
     lag::{SelfSeen, watch_self},
     machine::{Machine, Reading},
     observer::{Compose, Observer},
@@ -26,25 +23,22 @@ use crate::{
     plan::PointPlan,
     ready::Ready,
     report::PointReport,
-    slip::{Desk, Ended, Slip},
+    slip::{Desk, Ended},
     stop::{Stop, Wish},
     tally::Tally,
     timer::Timer,
 };
+
+mod launch;
 
 /// Requests are written this long before they are due, so that writing a long prompt delays no
 /// send.
 const LOOKAHEAD: Duration = Duration::from_millis(25);
 /// From the end of the preparation to the first request.
 const LEAD: Duration = Duration::from_millis(2);
-/// Room is made for this many token events of a request at most (4 kB); longer answers grow it.
-const EVENTS_EXPECTED: usize = 1_024;
 /// A point whose start is given is prepared this long before: time to open its connections.
 const PREPARATION: Duration = Duration::from_secs(2);
 
-/// Requests sent in one go. A burst of a thousand takes longer than a token's time: what arrives
-/// meanwhile is read and stamped in between.
-const SENT_AT_ONCE: usize = 4;
 /// Ended requests that the observer hears of in one go. Books and rows take tens of microseconds a
 /// request: where a thousand streams end together, the last tokens of the others must not wait for them.
 const TOLD_AT_ONCE: usize = 4;
@@ -280,132 +274,6 @@ impl<O: Observer + 'static> Run<O> {
     fn relative(&self, at: Timestamp) -> Timestamp {
         let since = at.since(self.start.get()).unwrap_or_default();
         Timestamp::ZERO.after(since)
-    }
-
-    /// Sends the first few of what is due, and writes what will be due soon. Whether more is due.
-    fn dispatch(self: &Rc<Self>) -> bool {
-        let now = self.client.clock().now();
-        let sending = self.course.borrow().sending();
-        if sending {
-            self.fetch(self.relative(now));
-        }
-        let more = self.launch_due();
-        if sending && !more {
-            // What is due already goes out before anything is written for later.
-            self.fetch(self.relative(now.after(LOOKAHEAD)));
-        }
-        let mut flights = self.flights.borrow_mut();
-        while flights.try_join_next().is_some() {}
-        more
-    }
-
-    /// Takes what is due by `until` (in the workload's time) and writes it.
-    fn fetch(&self, until: Timestamp) {
-        loop {
-            let taken = self.workload.borrow_mut().take(until);
-            let Some(planned) = taken else {
-                return;
-            };
-            let id = self.client.number();
-            let body = {
-                let conversations = self.conversations.borrow();
-                self.compose
-                    .body(&planned, conversations.replies(planned.session))
-            };
-            let wire = Wire {
-                body,
-                id: format!("{}-{id}", self.client.run()),
-            };
-            let order = self.orders.replace(self.orders.get() + 1);
-            let due = self.absolute(planned.due);
-            self.ready.borrow_mut().push(Reverse(Ready {
-                due,
-                order,
-                planned,
-                wire,
-                id,
-            }));
-        }
-    }
-
-    /// Whether more is due after the first few.
-    fn launch_due(self: &Rc<Self>) -> bool {
-        let now = self.client.clock().now();
-        let due = |run: &Self| matches!(run.ready.borrow().peek(), Some(Reverse(r)) if r.due <= now);
-        for _ in 0..SENT_AT_ONCE {
-            if !due(self) {
-                return false;
-            }
-            let next = self.ready.borrow_mut().pop();
-            next.into_iter().for_each(|Reverse(next)| self.launch(next));
-        }
-        due(self)
-    }
-
-    /// Posts the arrival and sets the request off.
-    fn launch(self: &Rc<Self>, ready: Ready) {
-        let planned = ready.planned;
-        let first_of_user =
-            planned.step == 0 && self.users.is_some_and(|users| planned.session < users);
-        let Some(phase) = self.course.borrow_mut().arrive(ready.due, first_of_user) else {
-            return;
-        };
-        let desk: Rc<dyn Desk> = Rc::clone(self) as Rc<dyn Desk>;
-        let slip = Slip::new(desk, phase, ready.due);
-        let arrival = Arrival {
-            id: ready.id,
-            origin: ready.due,
-            series: self.series(&planned),
-            vantage: Vantage::Client,
-            session: planned.session,
-            step: planned.step,
-            steps: planned.steps,
-            planned_input_tokens: planned.input_tokens,
-            planned_cached_tokens: planned.cached_tokens,
-            planned_output_tokens: planned.output_tokens,
-        };
-        self.observer.arrived(&arrival, self.label(phase));
-        self.tally.borrow_mut().arrived(phase);
-        let mut open = OpenRequest::arrive(Rc::clone(&slip), arrival);
-        if self.users.is_some() {
-            open.begins_when_sent();
-        }
-        open.expect_events((planned.output_tokens as usize).min(EVENTS_EXPECTED));
-        let last = planned.step + 1 >= planned.steps;
-        let replied = !last && self.compose.wants_replies();
-        let target = self.client.target();
-        let keep = target.keep_text || target.counter.is_some() || replied;
-        let exchange = Exchange::new(Rc::clone(&self.client), slip, open, keep);
-        let run = Rc::clone(self);
-        self.flights.borrow_mut().spawn_local(async move {
-            let text = exchange.run(ready.wire).await;
-            // An answer that never came ends a conversation as well as its last one.
-            let over = !run.workload.borrow().goes_on(planned.session);
-            run.conversations
-                .borrow_mut()
-                .remember(planned.session, planned.step, over, text);
-            if run.dispatch() {
-                run.changed.notify_one();
-            }
-        });
-    }
-
-    fn series(&self, planned: &PlannedRequest) -> SeriesId {
-        let name = |of: &Option<std::sync::Arc<str>>| of.as_deref().unwrap_or_default().to_owned();
-        self.client.series().borrow_mut().intern(&Series {
-            tenant: name(&planned.tenant),
-            class: name(&planned.class),
-            model: self.client.target().model.clone(),
-            ..Series::default()
-        })
-    }
-
-    fn label(&self, phase: Phase) -> Phase {
-        if self.plan.warm_up {
-            Phase::Warmup
-        } else {
-            phase
-        }
     }
 
     /// Tells the observer of at most so many requests that have ended, in order. Whether more have.
