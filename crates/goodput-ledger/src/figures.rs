@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use goodput_record::{FinishReason, Outcome, Timestamp};
 use goodput_stats::{
-    Adjusted, Distribution, Interval, Watched, attainment_interval, looks_confidence, steady_mean,
+    Adjusted, Distribution, Watched, attainment_interval, looks_confidence, steady_mean,
 };
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +79,31 @@ pub struct PointFacts {
     pub invalid: Vec<String>,
     /// What else a reader should know.
     pub warnings: Vec<String>,
+}
+
+impl PointFacts {
+    /// Of a point of which nothing but this is known.
+    #[must_use]
+    pub fn new(point: u32, mode: Mode, window: Range<Timestamp>) -> Self {
+        Self {
+            point,
+            mode,
+            concurrency: None,
+            rate_req_s: None,
+            window,
+            gpus: None,
+            in_flight_peak: None,
+            in_flight_at_end: 0,
+            sent_share: None,
+            loop_lag_p99_ns: None,
+            client_cpu_share: None,
+            client: ClientRow::default(),
+            server_cached_share: None,
+            server_timings: (0, 0, None),
+            invalid: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
 }
 
 /// What the charts of a point draw from its books.
@@ -344,7 +369,7 @@ fn attainment_between(
         judged.saturating_sub(inside.1),
     ));
     pairs.retain(|p| p.1 > 0);
-    attainment_interval(&pairs, certainty.watched(seconds), certainty.confidence).map(between)
+    attainment_interval(&pairs, certainty.watched(seconds), certainty.confidence).map(Between::from)
 }
 
 /// The interval of what a column counts a second.
@@ -436,11 +461,4 @@ fn rate(amount: f64, seconds: f64) -> f64 {
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
-}
-
-fn between(interval: Interval) -> Between {
-    Between {
-        low: interval.low,
-        high: interval.high,
-    }
 }

@@ -7,7 +7,7 @@
 use std::{ops::Range, time::Duration};
 
 use goodput_record::{Outcome, RequestSummary, Timestamp};
-use goodput_stats::{Distribution, independent_values, quantile_levels};
+use goodput_stats::{Distribution, independent_values, quantile_levels, whole_u64};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -50,7 +50,7 @@ impl Paces {
         }
         for (column, latency) in OF.into_iter().enumerate() {
             if let Some(nanos) = latency.of(summary).filter(|&nanos| nanos > 0) {
-                let units = whole(libm::log(nanos as f64) * UNIT);
+                let units = whole_u64(libm::log(nanos as f64) * UNIT);
                 let bin = self.bins.at(summary.origin());
                 bin[2 * column] += units;
                 bin[2 * column + 1] += 1;
@@ -102,13 +102,4 @@ impl Paces {
         let variance = (self.squares[column] as f64 - sum * sum / n) / (n - 1.0);
         independent_values(&groups, variance, certainty.watched(seconds).memory)
     }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a logarithm of at least one nanosecond is not negative, and below 45"
-)]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
 }

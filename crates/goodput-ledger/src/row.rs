@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use goodput_stats::Interval;
 use serde::{Deserialize, Serialize};
 
 use crate::checks::CheckRow;
@@ -25,6 +26,24 @@ pub struct Between {
     pub low: f64,
     /// Upper end.
     pub high: f64,
+}
+
+impl From<Interval> for Between {
+    fn from(interval: Interval) -> Self {
+        Self {
+            low: interval.low,
+            high: interval.high,
+        }
+    }
+}
+
+impl From<Between> for Interval {
+    fn from(between: Between) -> Self {
+        Self {
+            low: between.low,
+            high: between.high,
+        }
+    }
 }
 
 /// A percentile in which a failure counts as worse than any latency.

@@ -1,8 +1,7 @@
-use std::{ops::Range, rc::Rc, time::Duration};
+use std::{ops::Range, time::Duration};
 
 use goodput_record::{
-    Arrival, End, FinishReason, OpenRequest, Outcome, Phase, RequestRecord, SeriesId, Sink,
-    Timestamp, TokenCount, Vantage,
+    Arrival, End, FinishReason, Outcome, Phase, RequestRecord, Timestamp, TokenCount, testing,
 };
 use goodput_slo::{Slo, Verdict};
 use proptest::prelude::*;
@@ -12,16 +11,6 @@ use super::*;
 mod looks;
 
 pub(crate) const BIN: Duration = Duration::from_millis(100);
-
-#[derive(Default)]
-struct Log(std::cell::RefCell<Vec<RequestRecord>>);
-
-impl Sink for Log {
-    fn arrived(&self, _: &Arrival) {}
-    fn ended(&self, record: RequestRecord) {
-        self.0.borrow_mut().push(record);
-    }
-}
 
 /// A request as the tests write it down; times in ms.
 #[derive(Clone, Debug)]
@@ -62,27 +51,18 @@ impl Case {
     }
 
     pub(crate) fn step_of(&self, session: u32, step: u16, steps: u16) -> RequestRecord {
-        let log = Rc::new(Log::default());
         let arrival = Arrival {
-            id: 0,
-            origin: Timestamp::from_millis(self.origin),
-            series: SeriesId::default(),
-            vantage: Vantage::Client,
             session,
             step,
             steps,
-            planned_input_tokens: 100,
-            planned_cached_tokens: 0,
             planned_output_tokens: 200,
+            ..testing::arrival(Timestamp::from_millis(self.origin))
         };
-        let mut open = OpenRequest::arrive(log.clone(), arrival);
-        open.sent(arrival.origin);
+        let mut tokens_at = Vec::new();
         if let Some(ttft) = self.ttft {
-            let mut at = self.origin + ttft;
-            open.token_event(Timestamp::from_millis(at), 0, true);
+            tokens_at.push(self.origin + ttft);
             for gap in &self.gaps {
-                at += gap;
-                open.token_event(Timestamp::from_millis(at), 0, true);
+                tokens_at.push(tokens_at[tokens_at.len() - 1] + gap);
             }
         }
         let end = End {
@@ -90,8 +70,8 @@ impl Case {
             finish_reason: (self.outcome == Outcome::Ok).then_some(FinishReason::Length),
             ..End::of(self.outcome)
         };
-        open.end(Timestamp::from_millis(self.ended), end);
-        log.0.take().remove(0)
+        let at = tokens_at.into_iter().map(Timestamp::from_millis);
+        testing::record(arrival, at, Timestamp::from_millis(self.ended), end)
     }
 }
 
@@ -114,22 +94,8 @@ pub(crate) fn seconds(from: u64, to: u64) -> Range<Timestamp> {
 
 pub(crate) fn facts(window: Range<Timestamp>) -> PointFacts {
     PointFacts {
-        point: 0,
-        mode: Mode::Closed,
         concurrency: Some(8),
-        rate_req_s: None,
-        window,
-        gpus: None,
-        in_flight_peak: None,
-        in_flight_at_end: 0,
-        sent_share: None,
-        loop_lag_p99_ns: None,
-        client_cpu_share: None,
-        client: crate::ClientRow::default(),
-        server_cached_share: None,
-        server_timings: (0, 0, None),
-        invalid: Vec::new(),
-        warnings: Vec::new(),
+        ..PointFacts::new(0, Mode::Closed, window)
     }
 }
 

@@ -14,6 +14,8 @@ mod request;
 mod row;
 mod sample;
 mod series;
+#[cfg(feature = "testing")]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod time;

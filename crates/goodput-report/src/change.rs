@@ -2,7 +2,8 @@
 
 use goodput_ledger::Between;
 use goodput_sweep::{
-    BootCounts, Bound, Case, Compared, Comparison, Gate, GateVerdict, Sense, Word,
+    BootCounts, Bound, Case, Compared, ComparedPoint, Comparison, Gate, GateVerdict, Sense, Word,
+    is_shown,
 };
 
 use crate::number::{NONE, count, number, number_or_none, percent};
@@ -39,6 +40,30 @@ pub(crate) fn change_interval(interval: Option<Between>) -> String {
 /// The interval of a figure's change; of its difference where the base may be nothing.
 pub(crate) fn interval_of(figure: &Compared) -> String {
     change_interval(figure.change_interval)
+}
+
+/// The answers that people are shown: of the two thresholds of scaling out the one that holds, which
+/// is by the rate to sell where there is one; characters only where tokens do not compare.
+pub(crate) fn answers(comparison: &Comparison) -> Vec<&Compared> {
+    let sold = |f: &Compared| f.figure == "sell_req_s" && (f.base.or(f.other)).is_some();
+    let second = if comparison.answers.iter().any(sold) {
+        "scale_out_at_tok_s"
+    } else {
+        "scale_out_at_req_s"
+    };
+    let shown = comparison.answers.iter().filter(|f| f.figure != second);
+    shown.filter(|f| compares(comparison, f)).collect()
+}
+
+/// The figures of a load that people are shown.
+pub(crate) fn figures<'a>(comparison: &Comparison, point: &'a ComparedPoint) -> Vec<&'a Compared> {
+    let shown = point.figures.iter().filter(|f| is_shown(&f.figure));
+    shown.filter(|f| compares(comparison, f)).collect()
+}
+
+/// Characters are for models whose tokens do not compare.
+fn compares(comparison: &Comparison, figure: &Compared) -> bool {
+    !(comparison.tokens_comparable && figure.figure.contains("characters"))
 }
 
 /// What a rule looks at, with its interval: `-5.0% [-6.9% .. -3.1%]`.
@@ -168,16 +193,19 @@ pub(crate) fn case(case: &Case) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use goodput_sweep::{Rule, RunResult, Side, Undecided, compare};
+    use goodput_sweep::{Rule, Side, Undecided, compare};
 
     use super::*;
-    use crate::sample::sample;
+    use crate::sample::{sample, scaled};
 
     /// The sample against one that is worse, with rules of every verdict.
     pub(crate) fn gated() -> Comparison {
         let mut base = sample();
         base.findings.clear();
-        let other = worse(&base);
+        let mut other = scaled(0.9, 1.4);
+        other.findings.clear();
+        other.holds_for.server.version = Some("0.33|beta".to_owned());
+        other.points[8].warnings = vec!["the client was too slow".to_owned()];
         let mut comparison = compare(&Side::alone(&base), &Side::alone(&other));
         let rules = [
             "goodput_tok_s < -3% at 16",
@@ -190,22 +218,6 @@ pub(crate) mod tests {
         let rules = rules.map(|rule| Rule::parse(rule).unwrap());
         comparison.gate = Some(Gate::judge(&comparison, &rules, Undecided::Pass));
         comparison
-    }
-
-    fn worse(base: &RunResult) -> RunResult {
-        let mut other = base.clone();
-        other.holds_for.server.version = Some("0.33|beta".to_owned());
-        for point in &mut other.points {
-            point.goodput_tok_s *= 0.9;
-            point.ttft_p99_ms = point.ttft_p99_ms.map(|ms| ms * 1.4);
-            point.goodput_interval = point.goodput_interval.map(|mut i| {
-                i.low *= 0.9;
-                i.high *= 0.9;
-                i
-            });
-        }
-        other.points[8].warnings = vec!["the client was too slow".to_owned()];
-        other
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! `points.csv`: one load point a line, one figure a column, nothing where there is no figure.
+//! CSV: `points.csv`, one load point a line and one figure a column, and two results side by side, one
+//! figure or rule a line. Nothing stands where there is no figure.
 
 use goodput_ledger::PointRow;
-use serde_json::Value;
+use goodput_sweep::{Case, Compared, Comparison};
+use serde_json::{Value, json};
 
 /// The columns, in order. Names are those of `result.json`; each carries its unit.
 pub const COLUMNS: &[&str] = &[
@@ -89,6 +91,63 @@ pub fn table(columns: &[&str], rows: &[Value]) -> String {
     out
 }
 
+/// The columns of a comparison. Those from `rule` to `held_high` are of the rows of a gate.
+pub const COMPARED: &[&str] = &[
+    "load",
+    "figure",
+    "base",
+    "other",
+    "change",
+    "change_low",
+    "change_high",
+    "evidence",
+    "rule",
+    "verdict",
+    "held",
+    "held_low",
+    "held_high",
+    "note",
+];
+
+/// Two results side by side: the answers, whose load is `answers`, the loads that both measured, then
+/// every rule of the gate at every place. A load that is not used has a row without a figure.
+#[must_use]
+pub fn comparison(comparison: &Comparison) -> String {
+    let mut rows: Vec<Value> = Vec::new();
+    rows.extend(comparison.answers.iter().map(|f| compared("answers", f)));
+    for point in &comparison.points {
+        if !point.unusable.is_empty() {
+            rows.push(json!({"load": point.load, "note": point.unusable}));
+        }
+        rows.extend(point.figures.iter().map(|f| compared(&point.load, f)));
+    }
+    let cases = comparison.gate.iter().flat_map(|gate| &gate.cases);
+    rows.extend(cases.map(checked));
+    table(COMPARED, &rows)
+}
+
+fn compared(load: &str, figure: &Compared) -> Value {
+    json!({
+        "load": load, "figure": figure.figure, "base": figure.base, "other": figure.other,
+        "change": figure.change,
+        "change_low": figure.change_interval.map(|i| i.low),
+        "change_high": figure.change_interval.map(|i| i.high),
+        "evidence": figure.evidence, "note": figure.caveats,
+    })
+}
+
+fn checked(case: &Case) -> Value {
+    json!({
+        "load": case.place, "figure": case.figure, "base": case.base, "other": case.other,
+        "evidence": case.evidence,
+        "rule": case.rule, "verdict": case.word,
+        "held": case.value,
+        "held_low": case.interval.map(|i| i.low),
+        "held_high": case.interval.map(|i| i.high),
+        "note": case.why,
+    })
+}
+
 /// The field behind a column: its own name, or an end of an interval.
 fn field<'a>(row: &'a Value, column: &str) -> &'a Value {
     match column {
@@ -166,6 +225,39 @@ mod tests {
         let mut row = sample().points.remove(0);
         row.warnings = vec!["a \"b\", c".to_owned()];
         assert!(points(&[row]).ends_with(",\"a \"\"b\"\", c\"\n"));
+    }
+
+    /// Rules are rows of the same table, so that one reader reads all of it.
+    #[test]
+    fn a_gate_has_a_row_for_every_check() {
+        let gated = crate::change::tests::gated();
+        let text = comparison(&gated);
+        let at = |line: &str, column| {
+            let place = COMPARED.iter().position(|name| *name == column).unwrap();
+            cells(line)[place].to_owned()
+        };
+        let rules: Vec<&str> = text
+            .lines()
+            .skip(1)
+            .filter(|line| !at(line, "rule").is_empty())
+            .collect();
+        let cases = &gated.gate.as_ref().unwrap().cases;
+        assert_eq!(rules.len(), cases.len());
+        for (line, case) in rules.iter().zip(cases) {
+            assert_eq!(at(line, "rule"), case.rule);
+            assert_eq!(at(line, "load"), case.place);
+            assert_eq!(at(line, "held"), cell(&json!(case.value)));
+            assert_eq!(at(line, "verdict"), cell(&json!(case.word)));
+        }
+        let void = gated.points.iter().find(|p| !p.unusable.is_empty());
+        let void = format!("{},,", void.unwrap().load);
+        assert_eq!(text.lines().filter(|l| l.starts_with(&void)).count(), 1);
+        // Without rules the table is as wide.
+        let mut bare = gated.clone();
+        bare.gate = None;
+        let bare = comparison(&bare);
+        assert_eq!(text.lines().next(), bare.lines().next());
+        assert_eq!(text.lines().count(), bare.lines().count() + cases.len());
     }
 
     #[test]

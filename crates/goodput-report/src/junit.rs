@@ -32,18 +32,23 @@ pub fn suite(comparison: &Comparison) -> String {
     let outcomes: Vec<Outcome> = rules.iter().map(|r| outcome(r, undecided)).collect();
     let count = |wanted| outcomes.iter().filter(|o| **o == wanted).count();
     let counts = format!(
-        "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
+        "tests=\"{}\" failures=\"{}\" errors=\"{}\"",
         rules.len(),
         count(Outcome::Failed),
         count(Outcome::Error),
-        count(Outcome::Skipped)
     );
-    let name = escaped(&format!("{} / {}", comparison.base, comparison.other));
+    // The names stay the same from run to run, so that servers can follow a rule through them.
     let mut out = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <testsuites name=\"goodput compare\" {counts}>\n\
-         \x20 <testsuite name=\"{name}\" {counts}>\n"
+         \x20 <testsuite name=\"gate\" {counts} skipped=\"{}\">\n    <properties>\n",
+        count(Outcome::Skipped)
     );
+    for (side, held) in [("base", &comparison.base), ("other", &comparison.other)] {
+        let value = attribute(held);
+        out += &format!("      <property name=\"{side}\" value=\"{value}\"/>\n");
+    }
+    out += "    </properties>\n";
     for (rule, outcome) in rules.iter().zip(outcomes) {
         out += &test_case(rule, outcome);
     }
@@ -70,10 +75,10 @@ fn outcome(rule: &[Case], undecided: Undecided) -> Outcome {
 }
 
 fn test_case(rule: &[Case], outcome: Outcome) -> String {
-    let (name, figure) = (escaped(&rule[0].rule), escaped(&rule[0].figure));
+    let (name, figure) = (attribute(&rule[0].rule), attribute(&rule[0].figure));
     let lines: Vec<String> = rule.iter().map(change::case).collect();
     let decisive = rule.iter().find(|c| is_decisive(c, outcome));
-    let message = escaped(&decisive.map(change::case).unwrap_or_default());
+    let message = attribute(&decisive.map(change::case).unwrap_or_default());
     let body = escaped(&lines.join("\n"));
     let told = match outcome {
         Outcome::Passed => String::new(),
@@ -100,8 +105,12 @@ fn is_decisive(case: &Case, outcome: Outcome) -> bool {
     }
 }
 
-/// Text as XML 1.0 may hold it, in content and in attributes. Characters that it may not hold at all
-/// are left out.
+/// Text of an attribute: a line break written as such would be read as a space.
+fn attribute(text: &str) -> String {
+    escaped(text).replace('\n', "&#10;").replace('\t', "&#9;")
+}
+
+/// Text as XML 1.0 may hold it. Characters that it may not hold at all are left out.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -151,6 +160,7 @@ mod tests {
             escaped("a<b>&\"c'\u{0}\u{8}\n"),
             "a&lt;b&gt;&amp;&quot;c&apos;\n"
         );
+        assert_eq!(attribute("a\n\"b\"\t"), "a&#10;&quot;b&quot;&#9;");
     }
 
     #[test]

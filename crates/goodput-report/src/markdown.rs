@@ -1,7 +1,7 @@
 //! A comparison as Markdown, for the description or a comment of a pull request: the verdict first,
 //! then the checks, everything else folded away.
 
-use goodput_sweep::{BootCounts, Compared, Comparison, Gate, Word, is_shown};
+use goodput_sweep::{BootCounts, Compared, Comparison, Gate, Word};
 
 use crate::change;
 
@@ -17,11 +17,11 @@ pub fn comparison(comparison: &Comparison) -> String {
     out += &notes(comparison);
     if comparison.gate.is_none() {
         out += "\n";
-        out += &figures(&comparison.answers);
+        out += &figures(&change::answers(comparison));
         out += &loads(comparison);
     } else {
         out += "\n<details><summary>All figures</summary>\n\n**Answers**\n\n";
-        out += &figures(&comparison.answers);
+        out += &figures(&change::answers(comparison));
         out += &loads(comparison);
         out += "\n</details>\n";
     }
@@ -42,7 +42,7 @@ fn checks(gate: &Gate, boots: BootCounts) -> String {
             out += &format!(
                 "| **{}** | {} | {} | {} | {} | {}{why} |\n",
                 change::word(word),
-                code(&case.rule),
+                code(&case.rule).replace('|', "\\|"),
                 cell(&case.place),
                 cell(&change::figure(&case.figure, case.base)),
                 cell(&change::figure(&case.figure, case.other)),
@@ -56,8 +56,8 @@ fn checks(gate: &Gate, boots: BootCounts) -> String {
 fn notes(comparison: &Comparison) -> String {
     let mut out = format!(
         "\n- base: {}\n- other: {}\n",
-        cell(&comparison.base),
-        cell(&comparison.other)
+        code(&comparison.base),
+        code(&comparison.other)
     );
     let one_boot = comparison.boots.base == 1 && comparison.boots.other == 1;
     let boots = change::boots(comparison.boots);
@@ -76,8 +76,8 @@ fn notes(comparison: &Comparison) -> String {
         out += &format!(
             "- differs: {}: {} / {}\n",
             cell(&differs.what),
-            cell(&differs.base),
-            cell(&differs.other)
+            code(&differs.base),
+            code(&differs.other)
         );
     }
     out
@@ -90,13 +90,7 @@ fn loads(comparison: &Comparison) -> String {
         for why in &point.unusable {
             out += &format!("- not used: {}\n", cell(why));
         }
-        let tokens = comparison.tokens_comparable;
-        let shown: Vec<Compared> = point
-            .figures
-            .iter()
-            .filter(|f| is_shown(&f.figure) && !(tokens && f.figure.contains("characters")))
-            .cloned()
-            .collect();
+        let shown = change::figures(comparison, point);
         if !shown.is_empty() {
             out += &figures(&shown);
         }
@@ -104,44 +98,64 @@ fn loads(comparison: &Comparison) -> String {
     out
 }
 
-fn figures(figures: &[Compared]) -> String {
+fn figures(figures: &[&Compared]) -> String {
     let mut out =
         "| figure | base | other | change | 95% interval |\n|---|--:|--:|--:|---|\n".to_owned();
     for figure in figures {
+        let caveats = figure
+            .caveats
+            .iter()
+            .map(|c| format!("<br>**!** {}", cell(c)));
         out += &format!(
-            "| {} | {} | {} | {} | {} |\n",
+            "| {} | {} | {} | {} | {}{} |\n",
             cell(&figure.figure),
             cell(&change::figure(&figure.figure, figure.base)),
             cell(&change::figure(&figure.figure, figure.other)),
             change::change(figure.change),
             change::interval_of(figure),
+            caveats.collect::<String>(),
         );
     }
     out
 }
 
-/// Text as it may stand in a cell or a list item: names of models and servers are others' words.
+/// Text as it may stand in a cell or a list item. What servers say of themselves is in it: it must not
+/// leave its cell, look like another thing, or call someone's attention by an `@name`.
 fn cell(text: &str) -> String {
     let mut out = String::new();
+    let mut before = ' ';
     for c in text.chars() {
         match c {
-            '\n' | '\r' => out.push(' '),
+            c if c.is_control() => out.push(' '),
             '<' => out += "&lt;",
             '>' => out += "&gt;",
             '&' => out += "&amp;",
-            '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '#' => {
+            '@' if !before.is_alphanumeric() => out += "@&#8203;",
+            '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '#' | '~' | '$' => {
                 out.push('\\');
                 out.push(c);
             }
             c => out.push(c),
         }
+        before = c;
     }
     out
 }
 
-/// Text as code. A rule holds no backtick.
+/// Text as code, in which nothing has a meaning: between more backticks than it holds in a row.
 fn code(text: &str) -> String {
-    format!("`{}`", text.replace('|', "\\|"))
+    let text: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let runs = text.split(|c| c != '`').map(str::len);
+    let fence = "`".repeat(runs.max().unwrap_or(0) + 1);
+    let pad = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    format!("{fence}{pad}{text}{pad}{fence}")
 }
 
 #[cfg(test)]
@@ -157,8 +171,12 @@ mod tests {
     #[test]
     fn a_name_cannot_leave_its_cell() {
         assert_eq!(
-            cell("a|b\n<img src=x> *c* `d`"),
-            "a\\|b &lt;img src=x&gt; \\*c\\* \\`d\\`"
+            cell("a|b\n<img src=x> *c* `d` ~~e~~ $f$"),
+            "a\\|b &lt;img src=x&gt; \\*c\\* \\`d\\` \\~\\~e\\~\\~ \\$f\\$"
         );
+        assert_eq!(cell("by @ops, m@v1"), "by @&#8203;ops, m@v1");
+        assert_eq!(code("a|b\n*c*"), "`a|b *c*`");
+        assert_eq!(code("a`b"), "``a`b``");
+        assert_eq!(code("`` a"), "``` `` a ```");
     }
 }

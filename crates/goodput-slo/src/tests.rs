@@ -3,24 +3,9 @@ mod files;
 mod flags;
 mod laws;
 
-use std::{cell::RefCell, rc::Rc};
-
-use goodput_record::{
-    Arrival, End, Gaps, OpenRequest, Outcome, RequestRecord, SeriesId, Sink, Timestamp, TokenCount,
-    Vantage,
-};
+use goodput_record::{Arrival, End, Gaps, Outcome, RequestRecord, Timestamp, TokenCount, testing};
 
 use crate::{Slo, Verdict};
-
-#[derive(Default)]
-struct Log(RefCell<Vec<RequestRecord>>);
-
-impl Sink for Log {
-    fn arrived(&self, _: &Arrival) {}
-    fn ended(&self, record: RequestRecord) {
-        self.0.borrow_mut().push(record);
-    }
-}
 
 /// A request to be judged. Instants are nanoseconds after its origin, which is 7 s after the epoch.
 #[derive(Clone, Debug)]
@@ -70,32 +55,21 @@ impl Story {
     }
 
     fn record(&self) -> RequestRecord {
-        let log = Rc::new(Log::default());
         let arrival = Arrival {
-            id: 1,
-            origin: Timestamp::from_nanos(ORIGIN),
-            series: SeriesId::default(),
-            vantage: Vantage::Client,
-            session: 1,
-            step: 0,
-            steps: 1,
             planned_input_tokens: self.planned.0,
             planned_cached_tokens: self.planned.1,
             planned_output_tokens: 10,
+            ..testing::arrival(Timestamp::from_nanos(ORIGIN))
         };
-        let mut open = OpenRequest::arrive(log.clone(), arrival);
-        open.sent(Timestamp::from_nanos(ORIGIN));
-        for at in &self.tokens_at {
-            open.token_event(Timestamp::from_nanos(ORIGIN + at), 0, true);
-        }
         let events = u32::try_from(self.tokens_at.len()).unwrap();
         let count = self.output_tokens.unwrap_or(events);
         let end = End {
             output_tokens: (count > 0).then_some(TokenCount::Usage(count)),
             ..self.end
         };
-        open.end(Timestamp::from_nanos(ORIGIN + self.ended), end);
-        log.0.take().remove(0)
+        let after = |ns: u64| Timestamp::from_nanos(ORIGIN + ns);
+        let tokens_at = self.tokens_at.iter().map(|ns| after(*ns));
+        testing::record(arrival, tokens_at, after(self.ended), end)
     }
 
     fn judged(&self, slo: &Slo) -> Verdict {

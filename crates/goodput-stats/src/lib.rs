@@ -25,6 +25,7 @@ mod random;
 pub mod sampler;
 mod series;
 mod shift;
+mod whole;
 
 pub use difference::{
     Bounded, change_interval, confidence_stretch, difference_interval, min_samples_for_interval,
@@ -45,3 +46,4 @@ pub use series::{
     autocorrelation, correlation_time, cv, index_of_dispersion, pearson, truncate_mser5,
 };
 pub use shift::quantile_shifts;
+pub use whole::{whole_u32, whole_u64};

@@ -58,6 +58,14 @@ pub struct RunResult {
     pub settings: BTreeMap<String, String>,
 }
 
+impl RunResult {
+    /// The share of requests that must meet the SLO that decides.
+    #[must_use]
+    pub fn objective(&self) -> f64 {
+        self.holds_for.slos.first().map_or(1.0, |slo| slo.objective)
+    }
+}
+
 /// What a result holds for. Another model, SLO or workload has another operating point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -195,9 +203,11 @@ pub struct OperatingPoint {
     pub not_worse: Vec<f64>,
     /// `[ceil(2n/3), floor(5n/6)]` of the concurrency n of `by_clauses`: where to run.
     pub run_at: Option<[u32; 2]>,
-    /// 70 % of the goodput of `by_clauses`: where to add a replica.
+    /// 70 % of the goodput of `by_clauses`: where to add a replica as long as there is no
+    /// `scale_out_at_req_s`. A closed loop sends a request only when one has ended: mostly it is the
+    /// higher load of the two.
     pub scale_out_at_tok_s: Option<f64>,
-    /// 70 % of the rate to sell.
+    /// 70 % of the rate to sell: where to add a replica.
     pub scale_out_at_req_s: Option<f64>,
     /// Largest concurrency whose per-token time is at most twice that of one stream.
     pub knee: Option<u32>,

@@ -1,5 +1,7 @@
 //! Which loads a sweep tries.
 
+use goodput_stats::whole_u32;
+
 /// Concurrencies from 1 to `most`, each about `factor` times the one before, always with 1 and
 /// `most`.
 #[must_use]
@@ -13,18 +15,9 @@ pub fn geometric(most: u32, factor: f64) -> Vec<u32> {
         let next = if exact >= f64::from(most) {
             most
         } else {
-            rounded(exact)
+            whole_u32(exact)
         };
         grid.push(next.max(last + 1));
     }
     grid
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the caller keeps the value between 1 and a u32"
-)]
-fn rounded(value: f64) -> u32 {
-    value.round() as u32
 }

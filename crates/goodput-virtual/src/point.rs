@@ -133,22 +133,13 @@ impl Measured {
             Load::Open { per_second } => (Mode::Open, None, Some(per_second)),
         };
         self.books.row(&PointFacts {
-            point: plan.point,
-            mode,
             concurrency,
             rate_req_s,
-            window: self.window.clone(),
-            gpus: None,
             in_flight_peak: Some(self.in_flight_peak),
             in_flight_at_end: self.in_flight_at_end,
             sent_share: Some(1.0),
-            loop_lag_p99_ns: None,
-            client_cpu_share: None,
-            client: goodput_ledger::ClientRow::default(),
-            server_cached_share: None,
-            server_timings: (0, 0, None),
             invalid: self.invalid.clone(),
-            warnings: Vec::new(),
+            ..PointFacts::new(plan.point, mode, self.window.clone())
         })
     }
 }

@@ -3,6 +3,7 @@
 use goodput_stats::{
     Draws,
     sampler::{QuantileTable, log_normal},
+    whole_u32,
 };
 
 /// How a length is drawn. Every draw is at least 1.
@@ -37,12 +38,12 @@ impl Lengths {
             Self::Fixed(length) => *length,
             Self::Uniform { min, max } => {
                 let span = f64::from(max - min) + 1.0;
-                min + whole(draws.unit() * span - 0.5).min(max - min)
+                min + whole_u32(draws.unit() * span - 0.5).min(max - min)
             }
             Self::LogNormal { median, sigma, max } => {
-                whole(log_normal(draws, *median, *sigma)).clamp(1, *max)
+                whole_u32(log_normal(draws, *median, *sigma)).clamp(1, *max)
             }
-            Self::Quantiles(table) => whole(table.draw(draws)),
+            Self::Quantiles(table) => whole_u32(table.draw(draws)),
         }
         .max(1)
     }
@@ -53,7 +54,7 @@ impl Lengths {
         match self {
             Self::Fixed(length) => *length,
             Self::Uniform { max, .. } | Self::LogNormal { max, .. } => *max,
-            Self::Quantiles(table) => whole(table.at(1.0)),
+            Self::Quantiles(table) => whole_u32(table.at(1.0)),
         }
         .max(1)
     }
@@ -77,13 +78,3 @@ impl Lengths {
 
 /// Draws behind a mean that has no formula (rounding and cuts move it).
 const SAMPLE: u64 = 20_000;
-
-/// To the nearest whole number; what is negative is 0.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`as` saturates, which is the clamp wanted"
-)]
-fn whole(value: f64) -> u32 {
-    value.round() as u32
-}

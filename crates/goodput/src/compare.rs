@@ -7,7 +7,7 @@ use goodput_ledger::{MeasuredPoint, MeasuredRequest};
 use goodput_report::{csv, json, junit, markdown, terminal};
 use goodput_results::{Folder, each_request, read_result, write_whole};
 use goodput_sweep::{
-    Compared, Comparison, Gate, GateVerdict, Rule, RunResult, Side, Undecided, Word,
+    Comparison, Gate, GateVerdict, Rule, RunResult, Side, Undecided, Word,
     compare as put_side_by_side, mismatches,
 };
 use serde::Deserialize;
@@ -52,7 +52,7 @@ fn show(comparison: &Comparison, format: CompareFormat, voice: Voice) -> Result<
     match format {
         CompareFormat::Human => print(&terminal::comparison(comparison, voice.style_out())),
         CompareFormat::Json => print(&json::document(comparison)),
-        CompareFormat::Csv => print(&csv::table(COLUMNS, &figures(comparison))),
+        CompareFormat::Csv => print(&csv::comparison(comparison)),
         CompareFormat::Markdown => print(&markdown::comparison(comparison)),
     }
 }
@@ -85,10 +85,13 @@ struct Rules {
     undecided: Undecided,
 }
 
+const RULES_HINT: &str = "write fail_on = [\"goodput_tok_s < -3%\"] into it, or leave --rules out";
+
 /// A file of rules.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RulesFile {
+    #[serde(default)]
     fail_on: Vec<Spanned<Typed<Rule>>>,
     undecided: Option<Undecided>,
 }
@@ -106,6 +109,11 @@ impl Rules {
         let mut undecided = None;
         if let Some(path) = &flags.rules {
             let file = read_rules(path, voice)?;
+            if file.fail_on.is_empty() {
+                // A gate that holds nothing against anything would always pass.
+                let message = format!("there is no rule in {}", path.display());
+                return Err(Failure::usage(message).hint(RULES_HINT));
+            }
             undecided = file.undecided;
             rules.extend(file.fail_on.into_iter().map(|rule| rule.into_inner().0));
         }
@@ -153,34 +161,4 @@ fn read_rules(path: &Path, voice: Voice) -> Result<RulesFile, Failure> {
     let text = fs::read_to_string(path)
         .map_err(|e| Failure::usage(format!("cannot read the rules file {name}: {e}")))?;
     parse(&name, &text).map_err(|e| Failure::usage(e.render(&name, &text, voice.color_err)))
-}
-
-const COLUMNS: &[&str] = &[
-    "load",
-    "figure",
-    "base",
-    "other",
-    "change",
-    "change_low",
-    "change_high",
-    "evidence",
-];
-
-/// One figure a row; the answers' load is `answers`.
-fn figures(comparison: &Comparison) -> Vec<serde_json::Value> {
-    let row = |load: &str, figure: &Compared| {
-        serde_json::json!({
-            "load": load, "figure": figure.figure, "base": figure.base, "other": figure.other,
-            "change": figure.change,
-            "change_low": figure.change_interval.map(|i| i.low),
-            "change_high": figure.change_interval.map(|i| i.high),
-            "evidence": figure.evidence,
-        })
-    };
-    let answers = comparison.answers.iter().map(|f| row("answers", f));
-    let points = comparison
-        .points
-        .iter()
-        .flat_map(|point| point.figures.iter().map(|f| row(&point.load, f)));
-    answers.chain(points).collect()
 }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     number::{number, number_or_none, percent},
-    terminal::{load_words, not_this},
+    terminal::{ScaleOut, load_words, not_this},
 };
 
 /// The goodput curve of the mode that the answers rest on: closed loop where there is one.
@@ -74,9 +74,10 @@ pub(crate) fn curve(result: &RunResult) -> Option<Chart> {
         chart
             .add(hollow("not valid, goodput", x, good, hover(&void), ink::GOOD).show_legend(false));
     }
-    if let Some(out) = result.operating_point.scale_out_at_tok_s {
-        let name = format!("scale out at {} good tok/s", number(out));
-        chart.add(level(&name, &scale.of(&points), out, ink::CAP));
+    // A threshold in arrivals has no place on an axis of tokens.
+    if let Some(out @ ScaleOut::Tokens(tokens)) = ScaleOut::of(&result.operating_point) {
+        let name = format!("scale out at {}", out.figure());
+        chart.add(level(&name, &scale.of(&points), tokens, ink::CAP));
     }
     Some(chart)
 }
@@ -138,19 +139,21 @@ fn main_mode(result: &RunResult) -> Option<Mode> {
         .find(|&mode| has(mode))
 }
 
+/// An unseen line that an area ends at.
+fn edge(x: &[f64], y: Vec<f64>) -> Box<Scatter<f64, f64>> {
+    Scatter::new(x.to_vec(), y)
+        .mode(Draw::Lines)
+        .line(line(ink::NONE, 0.0))
+        .hover_info(plotly::common::HoverInfo::Skip)
+}
+
 /// The area between throughput and goodput: what was computed for nobody.
 fn add_late_area(chart: &mut Chart, x: &[f64], points: &[&PointRow]) {
-    let edge = |y: Vec<f64>| {
-        Scatter::new(x.to_vec(), y)
-            .mode(Draw::Lines)
-            .line(line(ink::NONE, 0.0))
-            .hover_info(plotly::common::HoverInfo::Skip)
-    };
     let good = points.iter().map(|p| p.goodput_tok_s).collect();
     let all = points.iter().map(|p| p.throughput_tok_s).collect();
-    chart.add(edge(good).show_legend(false));
+    chart.add(edge(x, good).show_legend(false));
     chart.add(
-        edge(all)
+        edge(x, all)
             .name("late")
             .fill(Fill::ToNextY)
             .fill_color(ink::LATE_BAND),
@@ -165,14 +168,8 @@ fn add_interval(chart: &mut Chart, x: &[f64], points: &[&PointRow]) {
     let Some((low, high)) = ends else {
         return;
     };
-    let edge = |y: Vec<f64>| {
-        Scatter::new(x.to_vec(), y)
-            .mode(Draw::Lines)
-            .line(line(ink::NONE, 0.0))
-            .hover_info(plotly::common::HoverInfo::Skip)
-    };
-    chart.add(edge(low).show_legend(false));
-    let band = edge(high).name("95% interval of goodput");
+    chart.add(edge(x, low).show_legend(false));
+    let band = edge(x, high).name("95% interval of goodput");
     chart.add(band.fill(Fill::ToNextY).fill_color(ink::GOOD_BAND));
 }
 

@@ -1,12 +1,12 @@
 //! The answers, a card each.
 
 use goodput_ledger::{Mode, PointRow};
-use goodput_sweep::{ByObjective, OperatingPoint, RunResult};
+use goodput_sweep::{ByObjective, OperatingPoint, RunResult, SCALE_OUT_SHARE};
 
 use super::text::{escape, sentence_case};
 use crate::{
     number::{NONE, number, number_or_none, percent_short, span_ms},
-    terminal::{load_words, not_this},
+    terminal::{ScaleOut, load_words, not_this},
 };
 
 struct Card {
@@ -85,11 +85,7 @@ impl Card {
 
 fn sell(result: &RunResult) -> Card {
     let answers = &result.operating_point;
-    let objective = result
-        .holds_for
-        .slos
-        .first()
-        .map_or(1.0, |slo| slo.objective);
+    let objective = result.objective();
     let Some(sell) = &answers.by_objective else {
         return Card::missing("sell", "Sell", answers, "sell");
     };
@@ -139,24 +135,20 @@ fn cap(result: &RunResult) -> Card {
 }
 
 fn scale_out(answers: &OperatingPoint) -> Option<Card> {
-    let (figure, unit) = match (answers.scale_out_at_req_s, answers.scale_out_at_tok_s) {
-        (Some(rate), _) => (number(rate), "req/s"),
-        (None, Some(tokens)) => (number(tokens), "good tok/s"),
-        (None, None) => return None,
+    let threshold = ScaleOut::of(answers)?;
+    let share = percent_short(SCALE_OUT_SHARE);
+    let line = match threshold {
+        ScaleOut::Rate(_) => format!("Add a replica here: {share} of the rate to sell."),
+        ScaleOut::Tokens(_) => {
+            format!("{share} of the goodput at the cap, until there is a rate to sell.")
+        }
     };
-    let at_cap = answers.scale_out_at_tok_s.map(|tokens| {
-        format!(
-            "Counted at the cap: {} good tokens a second.",
-            number(tokens)
-        )
-    });
-    let lines = vec!["Add a replica here: 70% of what one can carry.".to_owned()];
     Some(Card {
         class: "scale",
         name: "Scale out",
-        figure,
-        unit,
-        lines: lines.into_iter().chain(at_cap).collect(),
+        figure: number(threshold.value()),
+        unit: threshold.unit(),
+        lines: vec![line],
     })
 }
 
@@ -214,39 +206,23 @@ fn not_this_card(answers: &OperatingPoint) -> Option<Card> {
 fn at_sell(sell: &ByObjective) -> String {
     let e2e = format!("{} tokens take", sell.e2e_at_tokens);
     let slo = sell.row.first_slo();
-    let mut facts = vec![
-        (
-            "At this rate one stream gets",
-            format!("{} tok/s", number_or_none(sell.stream_tok_s)),
-        ),
-        (
-            "the replica gives",
-            format!("{} tok/s", number(sell.throughput_tok_s)),
-        ),
-        (
-            "of these in time",
-            format!("{} tok/s", number(sell.goodput_tok_s)),
-        ),
+    let p95 = span_ms(sell.e2e_p95_ms);
+    let mut facts = vec![("At this rate one stream gets", stream(sell.stream_tok_s))];
+    facts.extend(replica(sell.throughput_tok_s, sell.goodput_tok_s));
+    facts.extend([
         (
             e2e.as_str(),
-            format!(
-                "{} (p95 {})",
-                span_ms(sell.e2e_p50_ms),
-                span_ms(sell.e2e_p95_ms)
-            ),
+            format!("{} (p95 {p95})", span_ms(sell.e2e_p50_ms)),
         ),
         (
             "characters in time",
-            format!(
-                "{}/s",
-                number_or_none(slo.and_then(|s| s.good_characters_per_s))
-            ),
+            text_rate(slo.and_then(|s| s.good_characters_per_s)),
         ),
         (
             "words in time",
-            format!("{}/s", number_or_none(slo.and_then(|s| s.good_words_per_s))),
+            text_rate(slo.and_then(|s| s.good_words_per_s)),
         ),
-    ];
+    ]);
     if let Some(good) = sell.row.goodput_tok_s_per_gpu {
         facts.push(("in time, a GPU", format!("{} tok/s", number(good))));
     }
@@ -255,44 +231,31 @@ fn at_sell(sell: &ByObjective) -> String {
 
 /// The main figures of a single point.
 fn strip(point: &PointRow) -> String {
-    let facts = [
-        (
-            "TTFT p50 / p99",
-            format!(
-                "{} / {}",
-                span_ms(point.ttft_p50_ms),
-                span_ms(point.ttft_p99_ms)
-            ),
-        ),
-        (
-            "TPOT p50 / p99",
-            format!(
-                "{} / {}",
-                span_ms(point.tpot_p50_ms),
-                span_ms(point.tpot_p99_ms)
-            ),
-        ),
-        (
-            "one stream gets",
-            format!("{} tok/s", number_or_none(point.stream_tok_s)),
-        ),
-        (
-            "the replica gives",
-            format!("{} tok/s", number(point.throughput_tok_s)),
-        ),
-        (
-            "of these in time",
-            format!("{} tok/s", number(point.goodput_tok_s)),
-        ),
-        (
-            "words in time",
-            format!(
-                "{}/s",
-                number_or_none(point.first_slo().and_then(|s| s.good_words_per_s))
-            ),
-        ),
+    let two = |p50, p99| format!("{} / {}", span_ms(p50), span_ms(p99));
+    let words = point.first_slo().and_then(|s| s.good_words_per_s);
+    let mut facts = vec![
+        ("TTFT p50 / p99", two(point.ttft_p50_ms, point.ttft_p99_ms)),
+        ("TPOT p50 / p99", two(point.tpot_p50_ms, point.tpot_p99_ms)),
+        ("one stream gets", stream(point.stream_tok_s)),
     ];
+    facts.extend(replica(point.throughput_tok_s, point.goodput_tok_s));
+    facts.push(("words in time", text_rate(words)));
     facts_strip(&facts)
+}
+
+fn stream(tok_s: Option<f64>) -> String {
+    format!("{} tok/s", number_or_none(tok_s))
+}
+
+fn replica(all: f64, good: f64) -> [(&'static str, String); 2] {
+    [
+        ("the replica gives", format!("{} tok/s", number(all))),
+        ("of these in time", format!("{} tok/s", number(good))),
+    ]
+}
+
+fn text_rate(per_second: Option<f64>) -> String {
+    format!("{}/s", number_or_none(per_second))
 }
 
 fn facts_strip(facts: &[(&str, String)]) -> String {

@@ -44,11 +44,7 @@ fn sentence(result: &RunResult) -> (String, String) {
 }
 
 fn sold(result: &RunResult, sell: &ByObjective) -> String {
-    let objective = result
-        .holds_for
-        .slos
-        .first()
-        .map_or(1.0, |slo| slo.objective);
+    let objective = result.objective();
     format!(
         "At this rate {} of {} requests met the SLO, and at least {} with 95% confidence. The objective is {}.",
         percent_short(sell.attainment),

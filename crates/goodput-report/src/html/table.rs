@@ -109,11 +109,7 @@ pub(super) fn remarks(point: &PointRow) -> String {
 
 /// The open-loop rates and what each means for the objective.
 pub(super) fn rates(result: &RunResult) -> String {
-    let objective = result
-        .holds_for
-        .slos
-        .first()
-        .map_or(1.0, |slo| slo.objective);
+    let objective = result.objective();
     let mut rows = String::new();
     for point in by_load(&result.points, Mode::Open) {
         let (verdict, class) = match point.attainment_interval {

@@ -1,7 +1,7 @@
 //! The answers.
 
 use goodput_ledger::{Mode, PointRow};
-use goodput_sweep::{OperatingPoint, RunResult};
+use goodput_sweep::{OperatingPoint, RunResult, SCALE_OUT_SHARE};
 
 use crate::{
     number::{NONE, count, number, percent_short, span_ms},
@@ -44,11 +44,7 @@ pub fn answer(result: &RunResult, style: Style) -> String {
 
 /// What a single load point says of the objective.
 fn of_one(result: &RunResult, point: &PointRow) -> Line {
-    let objective = result
-        .holds_for
-        .slos
-        .first()
-        .map_or(1.0, |slo| slo.objective);
+    let objective = result.objective();
     let share = point
         .slo_attainment
         .map_or_else(|| NONE.to_owned(), percent_short);
@@ -97,11 +93,7 @@ fn written((name, figure, meaning): &Line, style: Style) -> String {
 
 fn sell(result: &RunResult) -> Option<Line> {
     let sell = result.operating_point.by_objective.as_ref()?;
-    let objective = result
-        .holds_for
-        .slos
-        .first()
-        .map_or(1.0, |slo| slo.objective);
+    let objective = result.objective();
     let figure = format!(
         "{} req/s = {} good tok/s",
         number(sell.rate_req_s),
@@ -159,23 +151,51 @@ fn missing(answers: &OperatingPoint) -> impl Iterator<Item = Line> {
         })
 }
 
+/// The one load at which to add a replica.
 fn scale_out(answers: &OperatingPoint) -> Option<Line> {
-    if let Some(rate) = answers.scale_out_at_req_s {
-        let sell = answers.by_objective.as_ref()?;
-        let good = sell.goodput_tok_s * rate / sell.rate_req_s;
-        let figure = format!("{} req/s = {} good tok/s", number(rate), number(good));
-        return Some((
-            "scale out",
-            figure,
-            format!("{} of it", percent_short(rate / sell.rate_req_s)),
-        ));
+    let (threshold, share) = (ScaleOut::of(answers)?, percent_short(SCALE_OUT_SHARE));
+    let meaning = match threshold {
+        ScaleOut::Rate(_) => format!("{share} of the rate to sell: add a replica there"),
+        ScaleOut::Tokens(_) => {
+            format!("{share} of the goodput at the cap, for want of a rate to sell")
+        }
+    };
+    Some(("scale out", threshold.figure(), meaning))
+}
+
+/// Where to add a replica. Demand comes as requests: where a rate to sell is proven, its share is the
+/// threshold. The share of the goodput at the cap stands in for it, and is higher: a closed loop
+/// sends a request only when one has ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ScaleOut {
+    /// Arrivals a second.
+    Rate(f64),
+    /// Good tokens a second.
+    Tokens(f64),
+}
+
+impl ScaleOut {
+    pub(crate) fn of(answers: &OperatingPoint) -> Option<Self> {
+        let rate = answers.scale_out_at_req_s.map(Self::Rate);
+        rate.or(answers.scale_out_at_tok_s.map(Self::Tokens))
     }
-    let figure = format!("{} good tok/s", number(answers.scale_out_at_tok_s?));
-    Some((
-        "scale out",
-        figure,
-        "70% of the goodput at the cap".to_owned(),
-    ))
+
+    pub(crate) fn value(self) -> f64 {
+        match self {
+            Self::Rate(value) | Self::Tokens(value) => value,
+        }
+    }
+
+    pub(crate) const fn unit(self) -> &'static str {
+        match self {
+            Self::Rate(_) => "req/s",
+            Self::Tokens(_) => "good tok/s",
+        }
+    }
+
+    pub(crate) fn figure(self) -> String {
+        format!("{} {}", number(self.value()), self.unit())
+    }
 }
 
 fn cap_figure(answers: &OperatingPoint, cap: &PointRow) -> String {

@@ -1,7 +1,7 @@
 //! Two results side by side.
 
 use goodput_sweep::{
-    BootCounts, Case, Compared, ComparedPoint, Comparison, Gate, Word, is_shown, more_is_better,
+    BootCounts, Case, Compared, ComparedPoint, Comparison, Gate, Word, more_is_better,
 };
 
 use crate::{
@@ -30,13 +30,13 @@ pub fn comparison(comparison: &Comparison, style: Style) -> String {
     }
     out.push('\n');
     out += &heading("ANSWERS", style);
-    out += &rows(&comparison.answers, comparison.tokens_comparable, style);
+    out += &rows(&change::answers(comparison), style);
     if !comparison.tokens_comparable {
         out += &ranking(comparison);
     }
     for point in &comparison.points {
         out.push('\n');
-        out += &load(point, comparison.tokens_comparable, style);
+        out += &load(comparison, point, style);
     }
     if comparison.points.is_empty() {
         out += "\nno load was measured in both\n";
@@ -126,12 +126,12 @@ fn check(case: &Case, style: Style) -> String {
     )
 }
 
-fn load(point: &ComparedPoint, tokens: bool, style: Style) -> String {
+fn load(comparison: &Comparison, point: &ComparedPoint, style: Style) -> String {
     let mut out = heading(&point.load, style);
     for why in &point.unusable {
         out += &format!("  {}  {why}\n", style.paint(Ink::Alarm, "! not used"));
     }
-    out += &rows(&point.figures, tokens, style);
+    out += &rows(&change::figures(comparison, point), style);
     match point.apart {
         Some(true) => out += "  goodput differs: the 95% intervals are apart\n",
         Some(false) => out += "  goodput: the 95% intervals overlap\n",
@@ -148,24 +148,14 @@ fn heading(name: &str, style: Style) -> String {
     style.paint(Ink::Heading, &line) + "\n"
 }
 
-/// The figures that people are shown: characters only where tokens do not compare.
-fn rows(figures: &[Compared], tokens: bool, style: Style) -> String {
-    let point = |f: &&Compared| is_shown(&f.figure) || is_answer(&f.figure);
-    let unit = |f: &&Compared| !tokens || !f.figure.contains("characters");
-    let shown = figures.iter().filter(point).filter(unit);
-    shown.map(|f| row(f, style)).collect::<Vec<_>>().concat()
-}
-
-fn is_answer(figure: &str) -> bool {
-    ["sell_", "cap_", "peak_", "scale_"]
-        .iter()
-        .any(|start| figure.starts_with(start))
+fn rows(figures: &[&Compared], style: Style) -> String {
+    figures.iter().map(|f| row(f, style)).collect()
 }
 
 fn row(figure: &Compared, style: Style) -> String {
     let text = format!("{:>9}", change::change(figure.change));
     let text = match figure.change {
-        Some(c) if c.abs() < 0.005 => text,
+        Some(c) if c.abs() < 0.005 || !figure.caveats.is_empty() => text,
         Some(c) if (c > 0.0) == more_is_better(&figure.figure) => style.paint(Ink::Good, &text),
         Some(_) => style.paint(Ink::Late, &text),
         None => text,
@@ -179,7 +169,12 @@ fn row(figure: &Compared, style: Style) -> String {
         change::interval_of(figure),
         name = NAME - 2
     );
-    line.trim_end().to_owned() + "\n"
+    let mut out = line.trim_end().to_owned() + "\n";
+    for caveat in &figure.caveats {
+        let lines = wrap(caveat, style.width.saturating_sub(6).max(30)).join("\n      ");
+        out += &format!("    {} {lines}\n", style.paint(Ink::Alarm, "!"));
+    }
+    out
 }
 
 /// Which of two models gives users more text, by characters a second: at the rate to sell where

@@ -13,7 +13,7 @@ mod tiers;
 use goodput_sweep::RunResult;
 
 pub use answer::answer;
-pub(crate) use answer::{load_words, not_this};
+pub(crate) use answer::{ScaleOut, load_words, not_this};
 pub use comparison::comparison;
 pub use findings::{findings, footer};
 pub(crate) use head::engine;
@@ -21,7 +21,7 @@ pub use head::{client, head};
 pub use live::{Live, cost};
 pub(crate) use points::too_few;
 pub use points::{
-    Scale, closed_heading, closed_row, closed_table, open_heading, open_row, open_table,
+    Columns, Scale, closed_heading, closed_row, closed_table, open_heading, open_row, open_table,
     other_arrivals,
 };
 

@@ -2,7 +2,7 @@
 
 use goodput_ledger::{Mode, PointRow};
 use goodput_stats::min_samples_for;
-use goodput_sweep::RunResult;
+use goodput_sweep::{RunResult, SloFacts};
 
 use crate::{
     bar::bar,
@@ -10,10 +10,19 @@ use crate::{
     style::{Ink, Style},
 };
 
-/// The widest a bar gets.
+/// The widest a bar gets, and the narrowest that still says something.
 const BAR: usize = 24;
+const NARROW: usize = 8;
+/// A bar of half the table's width or more leaves room for two columns.
+const ROOMY: usize = 16;
 /// Columns before the bar.
 const BEFORE_BAR: usize = 73;
+/// Columns that E2E takes.
+const E2E: usize = 13;
+/// Columns behind the bar: `  peak`.
+const MARK: usize = 6;
+/// What is said above the bars.
+const LEGEND: [&str; 2] = ["# good", ". late"];
 
 /// What a full bar stands for, in tokens a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,34 +37,107 @@ impl Scale {
     }
 }
 
+/// Which columns the closed-loop table has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns {
+    e2e: bool,
+    bar: usize,
+}
+
+impl Columns {
+    /// E2E has its columns where an SLO has a clause on it, and where they fit beside a bar. A bar
+    /// that does not fit is left out.
+    #[must_use]
+    pub fn of(slos: &[SloFacts], style: Style) -> Self {
+        let left = style.width.saturating_sub(BEFORE_BAR);
+        let asked = slos
+            .iter()
+            .flat_map(|slo| &slo.clauses)
+            .any(|clause| clause.metric == "e2e");
+        let e2e = asked || left >= ROOMY + E2E + MARK;
+        let left = left.saturating_sub(if e2e { E2E } else { 0 });
+        let legend = LEGEND.concat().len() + 2;
+        let bar = if left < legend {
+            0
+        } else {
+            left.saturating_sub(MARK).clamp(NARROW, BAR)
+        };
+        Self { e2e, bar }
+    }
+}
+
 /// The two heading lines of the closed-loop table.
 #[must_use]
-pub fn closed_heading(style: Style) -> String {
-    let first = "CLOSED LOOP (capacity)      ttft ms     tpot ms   in SLO       tok/s";
+pub fn closed_heading(columns: Columns, style: Style) -> String {
+    let (over, under) = if columns.e2e {
+        ("      e2e ms", format!(" {:>5} {:>6}", "p50", "p99"))
+    } else {
+        ("", String::new())
+    };
+    let first =
+        format!("CLOSED LOOP (capacity)      ttft ms     tpot ms{over}   in SLO       tok/s");
     let second = format!(
-        "{:>9}  {:>5} {:<7} {:>5} {:>6} {:>5} {:>5}  {:>6}  {:>5} {:>5}   ",
+        "{:>9}  {:>5} {:<7} {:>5} {:>6} {:>5} {:>5}{under}  {:>6}  {:>5} {:>5}",
         "in flight", "req/s", "", "p50", "p99", "p50", "p99", "%", "good", "all"
     );
-    let (good, late) = (
-        style.paint(Ink::Good, "# good"),
-        style.paint(Ink::Late, ". late"),
-    );
-    let first = style.paint(Ink::Heading, first);
-    format!(
-        "{first}\n{}{good}  {late}\n",
-        style.paint(Ink::Faint, &second)
-    )
+    let first = style.paint(Ink::Heading, &first);
+    let second = style.paint(Ink::Faint, &second);
+    if columns.bar == 0 {
+        return format!("{first}\n{second}\n");
+    }
+    let [good, late] = LEGEND;
+    let (good, late) = (style.paint(Ink::Good, good), style.paint(Ink::Late, late));
+    format!("{first}\n{second}   {good}  {late}\n")
 }
 
 /// One line of the closed-loop table. `mark` stands behind the bar: `peak`.
 #[must_use]
-pub fn closed_row(point: &PointRow, scale: Scale, mark: &str, style: Style) -> String {
+pub fn closed_row(
+    point: &PointRow,
+    scale: Scale,
+    mark: &str,
+    columns: Columns,
+    style: Style,
+) -> String {
+    let figures = closed_figures(point, columns);
+    let figures = if point.valid {
+        figures
+    } else {
+        style.paint(Ink::Faint, &figures)
+    };
+    let bar = match columns.bar {
+        0 => String::new(),
+        width => {
+            let (good, all) = (point.goodput_tok_s, point.throughput_tok_s);
+            format!("   {} ", bar(good, all, scale.0, width, style))
+        }
+    };
+    let sessions = point
+        .trajectory_attainment
+        .map(|s| format!("{}% of sessions", percent(Some(s))));
+    let mut notes: Vec<String> = sessions.into_iter().chain(failures(point)).collect();
+    if !mark.is_empty() {
+        notes.insert(0, style.paint(Ink::Heading, mark));
+    }
+    format!("{figures}{bar} {}", notes.join(", "))
+        .trim_end()
+        .to_owned()
+        + "\n"
+}
+
+fn closed_figures(point: &PointRow, columns: Columns) -> String {
     let load = point
         .concurrency
         .map_or_else(|| NONE.to_owned(), |n| n.to_string());
     let flag = flag(point);
-    let figures = format!(
-        "{load:>9}  {:>5} {flag:<7} {:>5} {:>6} {:>5} {:>5}  {:>6}  {:>5} {:>5}   ",
+    let e2e = if columns.e2e {
+        let p99 = starred(millis(point.e2e_p99_ms), point.ttft_n);
+        format!(" {:>5} {p99:>6}", millis(point.e2e_p50_ms))
+    } else {
+        String::new()
+    };
+    format!(
+        "{load:>9}  {:>5} {flag:<7} {:>5} {:>6} {:>5} {:>5}{e2e}  {:>6}  {:>5} {:>5}",
         fixed(Some(point.completed_req_s), 2),
         millis(point.ttft_p50_ms),
         ttft_p99(point),
@@ -64,31 +146,7 @@ pub fn closed_row(point: &PointRow, scale: Scale, mark: &str, style: Style) -> S
         percent(point.slo_attainment),
         fixed(Some(point.goodput_tok_s), 0),
         fixed(Some(point.throughput_tok_s), 0),
-    );
-    let figures = if point.valid {
-        figures
-    } else {
-        style.paint(Ink::Faint, &figures)
-    };
-    let width = style.width.saturating_sub(BEFORE_BAR).clamp(8, BAR);
-    let bar = bar(
-        point.goodput_tok_s,
-        point.throughput_tok_s,
-        scale.0,
-        width,
-        style,
-    );
-    let sessions = point
-        .trajectory_attainment
-        .map(|s| format!("{}% of sessions", percent(Some(s))));
-    let mut notes: Vec<String> = sessions.into_iter().chain(failures(point)).collect();
-    if !mark.is_empty() {
-        notes.insert(0, style.paint(Ink::Heading, mark));
-    }
-    format!("{figures}{bar}  {}", notes.join(", "))
-        .trim_end()
-        .to_owned()
-        + "\n"
+    )
 }
 
 /// The closed-loop table of a run, with the peak, the cap and the throughput's maximum marked.
@@ -105,9 +163,10 @@ pub fn closed_table(result: &RunResult, style: Style) -> String {
     }
     points.sort_by(|a, b| a.load().total_cmp(&b.load()));
     let scale = Scale::of(&result.points);
-    let mut out = closed_heading(style);
+    let columns = Columns::of(&result.holds_for.slos, style);
+    let mut out = closed_heading(columns, style);
     for point in &points {
-        out += &closed_row(point, scale, mark(result, point), style);
+        out += &closed_row(point, scale, mark(result, point), columns, style);
     }
     if points
         .iter()
@@ -196,11 +255,7 @@ pub fn open_table(result: &RunResult, style: Style) -> String {
         return String::new();
     }
     points.sort_by(|a, b| a.load().total_cmp(&b.load()));
-    let objective = result
-        .holds_for
-        .slos
-        .first()
-        .map_or(1.0, |slo| slo.objective);
+    let objective = result.objective();
     let (own, other): (Vec<&PointRow>, Vec<&PointRow>) =
         points.iter().partition(|p| p.other_arrivals.is_none());
     let mut out = String::new();

@@ -2,7 +2,7 @@ use goodput_ledger::{PointRow, WithFailures};
 use goodput_sweep::{RunResult, Side};
 
 use super::*;
-use crate::sample::sample;
+use crate::sample::{sample, scaled};
 
 #[test]
 fn a_whole_run() {
@@ -25,16 +25,7 @@ fn a_gate_says_what_each_rule_comes_to() {
 
 #[test]
 fn two_runs_of_one_model() {
-    let mut other = sample();
-    for point in &mut other.points {
-        point.goodput_tok_s *= 1.25;
-        point.ttft_p99_ms = point.ttft_p99_ms.map(|ms| ms * 1.4);
-        point.goodput_interval = point.goodput_interval.map(|mut i| {
-            i.low *= 1.25;
-            i.high *= 1.25;
-            i
-        });
-    }
+    let mut other = scaled(1.25, 1.4);
     other.points.truncate(3);
     other.operating_point.by_objective = None;
     insta::assert_snapshot!(comparison(&compared(&sample(), &other), Style::plain()));
@@ -53,6 +44,58 @@ fn two_models_are_ranked_by_characters_and_never_by_tokens() {
         "{text}"
     );
     assert!(!text.contains("tok_s"), "{text}");
+}
+
+/// The columns of the sample's SLO in a pipe.
+fn narrow() -> Columns {
+    Columns::of(&sample().holds_for.slos, Style::plain())
+}
+
+fn table(result: &RunResult, width: usize) -> String {
+    let style = Style {
+        color: false,
+        width,
+    };
+    closed_table(result, style)
+}
+
+#[test]
+fn e2e_is_shown_where_the_slo_asks_for_it_or_there_is_room() {
+    let mut result = sample();
+    assert!(!table(&result, 100).contains("e2e ms"));
+    assert!(table(&result, 140).contains("e2e ms"));
+    result.holds_for.slos[0].clauses[0].metric = "e2e".to_owned();
+    for width in [80, 100, 140] {
+        let text = table(&result, width);
+        let heading = text.lines().nth(1).unwrap();
+        let at = heading.match_indices("p99").nth(2).unwrap().0 + "p99".len();
+        let row = text.lines().find(|l| l.starts_with("        8")).unwrap();
+        let e2e = crate::number::millis(result.points[1].e2e_p99_ms);
+        assert!(row[..at].ends_with(&format!(" {e2e}")), "{text}");
+    }
+}
+
+#[test]
+fn rows_without_a_mark_fit_the_terminal() {
+    let mut result = sample();
+    for metric in ["ttft", "e2e"] {
+        metric.clone_into(&mut result.holds_for.slos[0].clauses[0].metric);
+        for width in 80..=140 {
+            let text = table(&result, width);
+            let longest = text
+                .lines()
+                .filter(|l| !l.contains("cap") && !l.contains("peak") && !l.contains("timed out"))
+                .map(|l| l.chars().count())
+                .max();
+            // Two more columns than 80 hold are what an SLO on E2E takes.
+            let room = if metric == "e2e" {
+                width.max(86)
+            } else {
+                width
+            };
+            assert!(longest.unwrap() <= room, "{width}\n{text}");
+        }
+    }
 }
 
 /// A closed-loop point of which nothing came back but 503.
@@ -75,7 +118,7 @@ fn refused() -> PointRow {
 
 #[test]
 fn a_point_without_any_success_shows_dashes_and_what_failed() {
-    let line = closed_row(&refused(), Scale(100.0), "", Style::plain());
+    let line = closed_row(&refused(), Scale(100.0), "", narrow(), Style::plain());
     insta::assert_snapshot!(line);
 }
 
@@ -86,7 +129,7 @@ fn a_percentile_among_failures_is_only_known_to_be_above_a_bound() {
         ms: None,
         over_ms: Some(10_000.0),
     };
-    let line = closed_row(&row, Scale(1000.0), "", Style::plain());
+    let line = closed_row(&row, Scale(1000.0), "", narrow(), Style::plain());
     assert!(line.contains(">10000"), "{line}");
 }
 
@@ -94,7 +137,7 @@ fn a_percentile_among_failures_is_only_known_to_be_above_a_bound() {
 fn too_few_samples_for_a_percentile_are_said() {
     let mut row = sample().points.remove(2);
     row.ttft_n = 71;
-    let line = closed_row(&row, Scale(1000.0), "", Style::plain());
+    let line = closed_row(&row, Scale(1000.0), "", narrow(), Style::plain());
     assert!(line.contains("270*"), "{line}");
     assert!(run(&sample(), None, 0, Style::plain()).contains("* under 100 samples"));
 }

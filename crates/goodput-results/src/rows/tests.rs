@@ -7,44 +7,19 @@ use std::{
 };
 
 use goodput_record::{
-    Arrival, End, OpenRequest, Outcome, Phase, RequestRow, Series, SeriesId, Sink, Timestamp,
-    Vantage, VerdictWord,
+    Arrival, End, Outcome, Phase, RequestRow, Series, Timestamp, VerdictWord, testing,
 };
 
 use super::{MOST_WAITING, RowForm, RowJob, RowWriter};
 
-/// Keeps the record that an open request ends as.
-#[derive(Default)]
-struct Caught(std::cell::RefCell<Option<goodput_record::RequestRecord>>);
-
-impl Sink for Caught {
-    fn arrived(&self, _: &Arrival) {}
-    fn ended(&self, record: goodput_record::RequestRecord) {
-        *self.0.borrow_mut() = Some(record);
-    }
-}
-
 fn job(id: u64) -> RowJob {
-    let sink = std::rc::Rc::new(Caught::default());
+    let after = |ms: u64| Timestamp::from_millis(id + ms);
     let arrival = Arrival {
         id,
-        origin: Timestamp::from_millis(id),
-        series: SeriesId::default(),
-        vantage: Vantage::Client,
-        session: 0,
-        step: 0,
-        steps: 1,
-        planned_input_tokens: 3,
-        planned_cached_tokens: 0,
-        planned_output_tokens: 2,
+        ..testing::arrival(after(0))
     };
-    let mut open = OpenRequest::arrive(std::rc::Rc::clone(&sink), arrival);
-    for at in [5, 7] {
-        open.token_event(Timestamp::from_millis(id + at), 0, true);
-    }
-    open.end(Timestamp::from_millis(id + 8), End::of(Outcome::Ok));
     RowJob {
-        record: sink.0.take().unwrap(),
+        record: testing::record(arrival, [5, 7].map(after), after(8), End::of(Outcome::Ok)),
         point: 1,
         phase: Phase::Measured,
         series: Arc::new(Series::default()),

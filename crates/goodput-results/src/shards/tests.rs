@@ -2,15 +2,11 @@
 
 use std::{
     path::{Path, PathBuf},
-    rc::Rc,
     time::Duration,
 };
 
 use goodput_ledger::{ClientRow, Mode, PointBooks, PointFacts, WatchRow};
-use goodput_record::{
-    Arrival, End, OpenRequest, Outcome, Phase, RequestRecord, SeriesId, Sink, Timestamp,
-    TokenCount, Vantage,
-};
+use goodput_record::{Arrival, End, Outcome, Phase, RequestRecord, Timestamp, TokenCount, testing};
 use goodput_slo::Slo;
 use goodput_sweep::{HoldsFor, OperatingPoint, RunResult, SCHEMA_VERSION};
 
@@ -20,46 +16,21 @@ use crate::{Folder, JsonLines, ResultsError, error::Result};
 const SLO: &str = "ttft=300ms,tpot=40ms";
 const SECOND: u64 = 1_000_000_000;
 
-#[derive(Default)]
-struct Caught(std::cell::RefCell<Option<RequestRecord>>);
-
-impl Sink for Caught {
-    fn arrived(&self, _: &Arrival) {}
-    fn ended(&self, record: RequestRecord) {
-        *self.0.borrow_mut() = Some(record);
-    }
-}
-
 /// Request `id` of the schedule: one every 100 ms, each a little slower than the last.
 fn record(id: u64) -> RequestRecord {
-    let caught = Rc::new(Caught::default());
     let origin = Timestamp::from_nanos(EPOCH_LEAD_NS + id * SECOND / 10);
-    let mut open = OpenRequest::arrive(
-        Rc::clone(&caught),
-        Arrival {
-            id,
-            origin,
-            series: SeriesId::default(),
-            vantage: Vantage::Client,
-            session: u32::try_from(id).unwrap(),
-            step: 0,
-            steps: 1,
-            planned_input_tokens: 10,
-            planned_cached_tokens: 0,
-            planned_output_tokens: 3,
-        },
-    );
-    open.sent(origin);
-    for token in 0..3 {
-        let at = Duration::from_millis(100 + 9 * id + token * (20 + id));
-        open.token_event(origin.after(at), 1, true);
-    }
+    let arrival = Arrival {
+        id,
+        session: u32::try_from(id).unwrap(),
+        ..testing::arrival(origin)
+    };
+    let token = |n: u64| origin.after(Duration::from_millis(100 + 9 * id + n * (20 + id)));
     let end = End {
         output_tokens: Some(TokenCount::Usage(3)),
         ..End::of(Outcome::Ok)
     };
-    open.end(origin.after(Duration::from_secs(1)), end);
-    caught.0.take().unwrap()
+    let ended = origin.after(Duration::from_secs(1));
+    testing::record(arrival, (0..3).map(token), ended, end)
 }
 
 fn slos() -> Vec<Slo> {
@@ -77,24 +48,17 @@ fn books(has: impl Fn(u64) -> bool) -> PointBooks {
 }
 
 fn facts() -> PointFacts {
+    let begin = Timestamp::from_nanos(EPOCH_LEAD_NS);
+    let window = begin..Timestamp::from_nanos(EPOCH_LEAD_NS + 5 * SECOND);
     PointFacts {
-        point: 0,
-        mode: Mode::Open,
-        concurrency: None,
         rate_req_s: Some(10.0),
-        window: Timestamp::from_nanos(EPOCH_LEAD_NS)
-            ..Timestamp::from_nanos(EPOCH_LEAD_NS + 5 * SECOND),
-        gpus: None,
         in_flight_peak: Some(4),
         in_flight_at_end: 2,
         sent_share: Some(1.0),
         loop_lag_p99_ns: Some(1e5),
         client_cpu_share: Some(0.1),
-        client: ClientRow::default(),
-        server_cached_share: None,
         server_timings: (1, 0, None),
-        invalid: Vec::new(),
-        warnings: Vec::new(),
+        ..PointFacts::new(0, Mode::Open, window)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use goodput_ledger::{Between, PointRow};
+use goodput_stats::whole_u32;
 
 /// The share of its interval's reach that a load is taken to be worse than it looks.
 const CAUTION: f64 = 0.25;
@@ -257,7 +258,7 @@ impl Curve {
 
 /// The whole number halfway in ratio, strictly between the two where there is one.
 pub(super) fn middle(low: u32, high: u32) -> u32 {
-    let halfway = whole(libm::sqrt(f64::from(low) * f64::from(high)));
+    let halfway = whole_u32(libm::sqrt(f64::from(low) * f64::from(high)));
     halfway
         .min(high.saturating_sub(1))
         .max(low.saturating_add(1))
@@ -265,19 +266,10 @@ pub(super) fn middle(low: u32, high: u32) -> u32 {
 
 /// The whole number `factor` times as large, another one in any case.
 pub(super) fn apart(users: u32, factor: f64) -> u32 {
-    let there = whole(f64::from(users) * factor);
+    let there = whole_u32(f64::from(users) * factor);
     if factor > 1.0 {
         there.max(users.saturating_add(1))
     } else {
         there.min(users.saturating_sub(1))
     }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`as` saturates, which is the clamp wanted"
-)]
-fn whole(value: f64) -> u32 {
-    value.round() as u32
 }

@@ -48,22 +48,9 @@ impl<C: Fn(u32) -> (f64, f64), A: Fn(f64) -> f64> Server<C, A> {
             Load::Open { per_second } => (Mode::Open, None, Some(per_second)),
         };
         let facts = PointFacts {
-            point,
-            mode,
             concurrency,
             rate_req_s,
-            window,
-            gpus: None,
-            in_flight_peak: None,
-            in_flight_at_end: 0,
-            sent_share: None,
-            loop_lag_p99_ns: None,
-            client_cpu_share: None,
-            client: goodput_ledger::ClientRow::default(),
-            server_cached_share: None,
-            server_timings: (0, 0, None),
-            invalid: Vec::new(),
-            warnings: Vec::new(),
+            ..PointFacts::new(point, mode, window)
         };
         let empty = PointBooks::new(&[slo], Duration::from_millis(100)).row(&facts);
         let (throughput, share) = match next.load {

@@ -184,7 +184,7 @@ impl Rows<'_> {
             .iter()
             .map(|r| BootValue {
                 value: of(r),
-                interval: stated(r).map(interval),
+                interval: stated(r).map(Interval::from),
             })
             .collect();
         let seen = over_boots(&values)?.interval(CONFIDENCE)?;
@@ -428,7 +428,7 @@ fn attainment_interval(each: &[&SloRow], met: u64, judged: u64) -> Option<Betwee
         .map(|s| {
             Some(BootValue {
                 value: s.attainment?,
-                interval: s.attainment_interval.map(interval),
+                interval: s.attainment_interval.map(Interval::from),
             })
         })
         .collect();
@@ -441,11 +441,4 @@ fn attainment_interval(each: &[&SloRow], met: u64, judged: u64) -> Option<Betwee
 
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
-}
-
-fn interval(between: Between) -> Interval {
-    Interval {
-        low: between.low,
-        high: between.high,
-    }
 }

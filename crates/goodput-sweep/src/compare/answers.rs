@@ -6,8 +6,9 @@ use super::{
     Compared,
     evidence::{Evidence, Shared, Side},
     figure::{ANSWERS, FIGURES, Figure, Unit},
+    load_words,
 };
-use crate::{answers::SCALE_OUT_SHARE, document::RunResult};
+use crate::{answers::SCALE_OUT_SHARE, boots::same_load, document::RunResult};
 
 /// The load that an answer names, and between which loads the truth lies: at least the answer,
 /// below the first tested load that surely is too much. No range where no such load was tested.
@@ -17,72 +18,180 @@ struct Searched {
 }
 
 impl Searched {
-    fn new(load: Option<f64>, too_much: impl Iterator<Item = f64>) -> Self {
+    fn new(answer: Answer, result: &RunResult) -> Self {
+        let load = answer.load(result);
         let low = load.unwrap_or(0.0);
-        let high = too_much.filter(|l| *l > low).reduce(f64::min);
+        let high = answer.too_much(result);
         Self {
             load,
             range: high.map(|high| Between { low, high }),
         }
     }
 
-    fn sell(result: &RunResult) -> Self {
-        let objective = result.holds_for.slos.first().map_or(1.0, |s| s.objective);
-        let breaks = |p: &&PointRow| p.attainment_interval.is_some_and(|i| i.high < objective);
-        let found = result.operating_point.by_objective.as_ref();
-        Self::new(
-            found.map(|o| o.rate_req_s),
-            valid(result, Mode::Open).filter(breaks).map(PointRow::load),
-        )
+    fn scaled(self, factor: f64) -> Self {
+        Self {
+            load: self.load.map(|load| load * factor),
+            range: self.range.map(|range| Between {
+                low: range.low * factor,
+                high: range.high * factor,
+            }),
+        }
+    }
+}
+
+/// What of a result is compared.
+#[derive(Clone, Copy, PartialEq)]
+enum Answer {
+    /// The rate to sell.
+    Sell,
+    /// The last concurrency that holds every clause.
+    Cap,
+    /// The load of the largest goodput.
+    Peak,
+}
+
+impl Answer {
+    /// The point behind it.
+    fn row(self, result: &RunResult) -> Option<&PointRow> {
+        let found = &result.operating_point;
+        match self {
+            Self::Sell => found.by_objective.as_ref().map(|o| &o.row),
+            Self::Cap => found.by_clauses.as_ref(),
+            Self::Peak => found.by_goodput.as_ref().map(|g| &g.row),
+        }
     }
 
-    fn cap(result: &RunResult) -> Self {
-        let found = result.operating_point.by_clauses.as_ref();
-        let breaks = |p: &&PointRow| !p.holds_every_clause();
-        Self::new(
+    /// The load, in the unit of the loop in which it was looked for.
+    fn load(self, result: &RunResult) -> Option<f64> {
+        match self {
+            Self::Sell => result
+                .operating_point
+                .by_objective
+                .as_ref()
+                .map(|o| o.rate_req_s),
             // Without a closed loop the last load that holds is a rate, and no cap.
-            found.and_then(|row| row.concurrency).map(f64::from),
-            valid(result, Mode::Closed)
-                .filter(breaks)
-                .map(PointRow::load),
-        )
+            Self::Cap => self.row(result)?.concurrency.map(f64::from),
+            Self::Peak => self.row(result).map(PointRow::load),
+        }
+    }
+
+    /// The points among which it was looked for.
+    fn candidates(self, result: &RunResult) -> impl Iterator<Item = &PointRow> {
+        let closed = result.points.iter().any(|p| p.mode == Mode::Closed);
+        let mode = match self {
+            Self::Sell => Mode::Open,
+            Self::Cap => Mode::Closed,
+            Self::Peak if closed => Mode::Closed,
+            Self::Peak => Mode::Open,
+        };
+        let points = result.points.iter();
+        points.filter(move |p| p.mode == mode && p.other_arrivals.is_none())
+    }
+
+    /// The smallest valid load above it that surely is too much; for the peak, the next one.
+    fn too_much(self, result: &RunResult) -> Option<f64> {
+        let objective = result.objective();
+        let low = self.load(result).unwrap_or(0.0);
+        let breaks = |p: &&PointRow| match self {
+            Self::Sell => p.attainment_interval.is_some_and(|i| i.high < objective),
+            Self::Cap => !p.holds_every_clause(),
+            Self::Peak => true,
+        };
+        self.candidates(result)
+            .filter(|p| p.valid)
+            .filter(breaks)
+            .map(PointRow::load)
+            .filter(|load| *load > low)
+            .reduce(f64::min)
+    }
+
+    /// Loads that were measured where the answer may lie, and of which no point is valid.
+    fn void_loads(self, result: &RunResult) -> Vec<&PointRow> {
+        let valid = |load: f64| {
+            self.candidates(result)
+                .any(|p| p.valid && same_load(p.load(), load))
+        };
+        let answer = self.load(result).unwrap_or(0.0);
+        let below = self.candidates(result).filter(|p| p.valid);
+        let low = match self {
+            // The peak may lie on either side of where it was seen.
+            Self::Peak => below
+                .map(PointRow::load)
+                .filter(|load| *load < answer)
+                .fold(0.0, f64::max),
+            Self::Sell | Self::Cap => answer,
+        };
+        let high = self.too_much(result).unwrap_or(f64::INFINITY);
+        let mut void: Vec<&PointRow> = self
+            .candidates(result)
+            .filter(|p| low < p.load() && p.load() < high && !valid(p.load()))
+            .collect();
+        void.sort_by(|a, b| a.load().total_cmp(&b.load()));
+        void.dedup_by(|a, b| same_load(a.load(), b.load()));
+        void
+    }
+
+    /// What the loads that are not valid leave open on one side.
+    fn caveat(self, side: &str, result: &RunResult) -> Option<String> {
+        let void: Vec<String> = self
+            .void_loads(result)
+            .into_iter()
+            .map(load_words)
+            .collect();
+        let open = match self {
+            Self::Sell => "the rate to sell may be higher",
+            Self::Cap => "the cap may be higher",
+            Self::Peak => "the peak may lie there",
+        };
+        (!void.is_empty()).then(|| {
+            let points = if void.len() == 1 { "point" } else { "points" };
+            format!(
+                "{side}: no valid {points} at {}: {open}",
+                void.join(" and ")
+            )
+        })
     }
 }
 
-fn valid(result: &RunResult, mode: Mode) -> impl Iterator<Item = &PointRow> {
-    result
-        .points
-        .iter()
-        .filter(move |p| p.valid && p.mode == mode)
+/// A figure that an answer gives.
+enum Given {
+    /// Its load, times a factor.
+    Load(f64),
+    /// A figure of its point, times a factor.
+    Figure(&'static str, f64),
 }
 
-/// A figure of the point behind an answer, and what it is multiplied by.
-type OfRow = (fn(&RunResult) -> Option<&PointRow>, &'static str, f64);
-
-fn peak(result: &RunResult) -> Option<&PointRow> {
-    result.operating_point.by_goodput.as_ref().map(|g| &g.row)
-}
-
-fn sell(result: &RunResult) -> Option<&PointRow> {
-    result.operating_point.by_objective.as_ref().map(|o| &o.row)
-}
-
-fn cap(result: &RunResult) -> Option<&PointRow> {
-    result.operating_point.by_clauses.as_ref()
+/// What an answer's name stands for.
+fn meaning(name: &str) -> (Answer, Given) {
+    use {Answer::*, Given::*};
+    match name {
+        "sell_req_s" => (Sell, Load(1.0)),
+        "cap_in_flight" => (Cap, Load(1.0)),
+        "peak_goodput_tok_s" => (Peak, Figure("goodput_tok_s", 1.0)),
+        "sell_goodput_tok_s" => (Sell, Figure("goodput_tok_s", 1.0)),
+        "scale_out_at_req_s" => (Sell, Load(SCALE_OUT_SHARE)),
+        "scale_out_at_tok_s" => (Cap, Figure("goodput_tok_s", SCALE_OUT_SHARE)),
+        "peak_good_characters_per_s" => (Peak, Figure("good_characters_per_s", 1.0)),
+        _ => (Sell, Figure("good_characters_per_s", 1.0)),
+    }
 }
 
 /// The answers of both, those in tokens only where `tokens` compare.
 pub(crate) fn answers(base: &Side<'_>, other: &Side<'_>, tokens: bool) -> Vec<Compared> {
-    let one = |&(name, unit): &(&'static str, Unit)| match name {
-        "sell_req_s" => searched(name, unit, Searched::sell, base, other),
-        "cap_in_flight" => searched(name, unit, Searched::cap, base, other),
-        "peak_goodput_tok_s" => of_row(name, (peak, "goodput_tok_s", 1.0), base, other),
-        "sell_goodput_tok_s" => of_row(name, (sell, "goodput_tok_s", 1.0), base, other),
-        "scale_out_at_tok_s" => of_row(name, (cap, "goodput_tok_s", SCALE_OUT_SHARE), base, other),
-        "peak_good_characters_per_s" => {
-            of_row(name, (peak, "good_characters_per_s", 1.0), base, other)
+    let one = |&(name, unit): &(&'static str, Unit)| {
+        let (answer, given) = meaning(name);
+        let compared = match given {
+            Given::Load(factor) => searched(name, unit, (answer, factor), base, other),
+            Given::Figure(figure, factor) => of_row(name, (answer, figure, factor), base, other),
+        };
+        let sides = [("base", base.result), ("other", other.result)];
+        Compared {
+            caveats: sides
+                .into_iter()
+                .filter_map(|(side, result)| answer.caveat(side, result))
+                .collect(),
+            ..compared
         }
-        _ => of_row(name, (sell, "good_characters_per_s", 1.0), base, other),
     };
     ANSWERS
         .iter()
@@ -94,11 +203,12 @@ pub(crate) fn answers(base: &Side<'_>, other: &Side<'_>, tokens: bool) -> Vec<Co
 fn searched(
     name: &str,
     unit: Unit,
-    of: fn(&RunResult) -> Searched,
+    (answer, factor): (Answer, f64),
     base: &Side<'_>,
     other: &Side<'_>,
 ) -> Compared {
-    let (a, b) = (of(base.result), of(other.result));
+    let of = |side: &Side<'_>| Searched::new(answer, side.result).scaled(factor);
+    let (a, b) = (of(base), of(other));
     let evidence = if a.range.is_some() && b.range.is_some() {
         Evidence::TestedLoads
     } else {
@@ -112,12 +222,17 @@ fn searched(
     .with_intervals(0.0, evidence)
 }
 
-fn of_row(name: &str, (row, figure, factor): OfRow, base: &Side<'_>, other: &Side<'_>) -> Compared {
+fn of_row(
+    name: &str,
+    (answer, figure, factor): (Answer, &str, f64),
+    base: &Side<'_>,
+    other: &Side<'_>,
+) -> Compared {
     let figure: &Figure = FIGURES
         .iter()
         .find(|f| f.name == figure)
         .expect("invariant: answers name figures of the table");
-    let (a, b) = (row(base.result), row(other.result));
+    let (a, b) = (answer.row(base.result), answer.row(other.result));
     let of = |p: Option<&PointRow>| p.and_then(figure.of).map(|v| v * factor);
     let bare = Compared::bare(name, figure.unit, of(a), of(b));
     match a.zip(b) {

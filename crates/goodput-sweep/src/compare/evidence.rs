@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use goodput_ledger::{Between, MeasuredPoint, Mode, Pairs, PointRow, Sampled};
+use goodput_ledger::{MeasuredPoint, Mode, Pairs, PointRow, Sampled};
 use goodput_stats::{Bounded, Interval};
 use serde::{Deserialize, Serialize};
 
@@ -171,7 +171,7 @@ fn of_boots((side, row): (&Side<'_>, &PointRow), figure: &Figure) -> Vec<BootVal
     let of = |p: &PointRow| {
         Some(BootValue {
             value: (figure.of)(p)?,
-            interval: (figure.stated)(p).map(interval),
+            interval: (figure.stated)(p).map(Interval::from),
         })
     };
     side.result
@@ -188,7 +188,7 @@ fn within_boot(at: (&Side<'_>, &PointRow), figure: &Figure) -> Option<Bounded> {
     if let Some(stated) = (figure.stated)(at.1) {
         return Some(Bounded {
             value,
-            interval: interval(stated),
+            interval: stated.into(),
         });
     }
     from_requests(at, figure).map(|(bounded, _)| bounded)
@@ -224,18 +224,4 @@ fn from_requests(at: (&Side<'_>, &PointRow), figure: &Figure) -> Option<(Bounded
         1.0
     };
     Some((Bounded { value, interval }, share))
-}
-
-pub(crate) fn interval(between: Between) -> Interval {
-    Interval {
-        low: between.low,
-        high: between.high,
-    }
-}
-
-pub(crate) fn between(interval: Interval) -> Between {
-    Between {
-        low: interval.low,
-        high: interval.high,
-    }
 }

@@ -2,7 +2,7 @@
 //! and how far they may be off.
 
 use goodput_ledger::{Amount, Between, Latency, PointRow, Sampled};
-use goodput_stats::{CONFIDENCE, wilson};
+use goodput_stats::{CONFIDENCE, whole_u64, wilson};
 
 /// The unit of a figure, as it is written in a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,17 +127,8 @@ fn scaled_goodput(row: &PointRow, figure: Option<f64>) -> Option<Between> {
 /// The Wilson interval of the share of sessions that met the SLO as a whole.
 fn sessions(row: &PointRow) -> Option<Between> {
     let (share, total) = (row.trajectory_attainment?, row.first_slo()?.trajectories);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a count of sessions"
-    )]
-    let met = (share * total as f64).round() as u64;
-    let interval = wilson(met.min(total), total, CONFIDENCE)?;
-    Some(Between {
-        low: interval.low,
-        high: interval.high,
-    })
+    let met = whole_u64(share * total as f64);
+    wilson(met.min(total), total, CONFIDENCE).map(Between::from)
 }
 
 /// Every figure of a point that a comparison knows.
@@ -297,6 +288,7 @@ pub(crate) const ANSWERS: &[(&str, Unit)] = &[
     ("sell_goodput_tok_s", Unit::TokensPerSecond),
     ("peak_good_characters_per_s", Unit::CharactersPerSecond),
     ("sell_good_characters_per_s", Unit::CharactersPerSecond),
+    ("scale_out_at_req_s", Unit::RequestsPerSecond),
     ("scale_out_at_tok_s", Unit::TokensPerSecond),
 ];
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Compared, ComparedPoint, Comparison,
-    evidence::{Evidence, between},
+    evidence::Evidence,
     rule::{Bound, Rule, Sense},
 };
 use crate::boots::same_load;
@@ -221,12 +221,20 @@ fn case(rule: &Rule, place: Place<'_>, fail_confidence: f64) -> Case {
         rule.bound,
         confidence_stretch(fail_confidence).unwrap_or(1.0),
     );
-    let (word, why) = judge(rule, figure, &held, &surely);
+    let (word, why) = match (judge(rule, figure, &held, &surely), figure.caveats.first()) {
+        // What is not valid decides nothing: only loads around all of it do.
+        ((word, _), Some(caveat))
+            if word == Word::NotDecided || figure.evidence != Evidence::TestedLoads =>
+        {
+            (Word::NotEvaluable, caveat.clone())
+        }
+        (judged, _) => judged,
+    };
     Case {
         word,
         why,
         value: held.value,
-        interval: held.interval.map(between),
+        interval: held.interval.map(Between::from),
         base: figure.base,
         other: figure.other,
         evidence: figure.evidence,
@@ -345,7 +353,8 @@ fn without_interval(figure: &Compared) -> (Word, String) {
             format!("{n} requests are too few for an interval of this figure")
         }
         (Evidence::Missing, None)
-            if figure.figure.ends_with("_in_flight") || figure.figure == "sell_req_s" =>
+            if ["cap_in_flight", "sell_req_s", "scale_out_at_req_s"]
+                .contains(&figure.figure.as_str()) =>
         {
             "no tested load above the answer surely breaks: test further out".to_owned()
         }

@@ -20,7 +20,7 @@ use crate::{
     boots::{one_a_load, same_point},
     document::RunResult,
 };
-use evidence::{Known, Shared, between, interval};
+use evidence::{Known, Shared};
 use figure::FIGURES;
 
 pub use differences::{Mismatch, differences, mismatches};
@@ -57,6 +57,10 @@ pub struct Compared {
     pub evidence: Evidence,
     /// The fewest requests behind one side's figure, where known.
     pub samples: Option<u64>,
+    /// Of an answer: loads next to it that were measured and are not valid, side by side with what
+    /// they leave open. A change may come from nothing else.
+    #[serde(default)]
+    pub caveats: Vec<String>,
 }
 
 impl Compared {
@@ -77,13 +81,14 @@ impl Compared {
             correlation: 0.0,
             evidence: Evidence::Missing,
             samples: None,
+            caveats: Vec::new(),
         }
     }
 
     fn known(self, known: &Known) -> Self {
         Self {
-            base_interval: known.base.map(|b| between(b.interval)),
-            other_interval: known.other.map(|b| between(b.interval)),
+            base_interval: known.base.map(|b| b.interval.into()),
+            other_interval: known.other.map(|b| b.interval.into()),
             samples: known.samples,
             ..self
         }
@@ -93,8 +98,8 @@ impl Compared {
     fn with_intervals(mut self, correlation: f64, evidence: Evidence) -> Self {
         (self.correlation, self.evidence) = (correlation, evidence);
         if let Some((a, b)) = self.base_bounded().zip(self.other_bounded()) {
-            self.change_interval = change_interval(a, b, correlation).map(between);
-            self.difference_interval = Some(between(difference_interval(a, b, correlation)));
+            self.change_interval = change_interval(a, b, correlation).map(Between::from);
+            self.difference_interval = Some(difference_interval(a, b, correlation).into());
         }
         self
     }
@@ -113,7 +118,7 @@ impl Compared {
 fn bounded(value: Option<f64>, range: Option<Between>) -> Option<Bounded> {
     range.map(|range| Bounded {
         value: value.unwrap_or(range.high),
-        interval: interval(range),
+        interval: range.into(),
     })
 }
 

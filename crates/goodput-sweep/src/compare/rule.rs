@@ -103,7 +103,8 @@ impl Rule {
             );
         }
         Ok(Self {
-            text: text.trim().to_owned(),
+            // One line, as it is shown in tables and as the name of a test case.
+            text: text.split_whitespace().collect::<Vec<_>>().join(" "),
             figure: figure.to_owned(),
             sense,
             bound,
@@ -348,6 +349,12 @@ mod tests {
         reads("goodput_tok_s < 1_200 tok/s", Below, Level(1200.0), None);
         reads("goodput_tok_s < 0%", Below, Change(0.0), None);
         reads("sell_req_s < -10%", Below, Change(-0.1), None);
+    }
+
+    #[test]
+    fn a_rule_is_one_line_however_it_was_written() {
+        let rule = Rule::parse(" goodput_tok_s\n <\t-3%  at 16 ").unwrap();
+        assert_eq!(rule.text, "goodput_tok_s < -3% at 16");
     }
 
     #[test]

@@ -243,17 +243,86 @@ fn an_answer_that_is_gone_fails_where_every_load_that_would_do_breaks() {
     assert_eq!(gate.cases[0].value, None, "what is gone is not 0");
 }
 
+/// The sample as it comes out where these closed loads were disturbed.
+fn disturbed(loads: &[u32]) -> RunResult {
+    let mut result = sample();
+    for point in &mut result.points {
+        point.valid = !point.concurrency.is_some_and(|n| loads.contains(&n));
+    }
+    let question = crate::Question {
+        objective: result.holds_for.slos[0].objective,
+        e2e_at_tokens: 250,
+    };
+    result.operating_point = crate::answers(&result.points, question);
+    result
+}
+
+fn answer<'a>(comparison: &'a Comparison, name: &str) -> &'a Compared {
+    let mut answers = comparison.answers.iter();
+    answers.find(|a| a.figure == name).unwrap()
+}
+
+/// A cap that is lower only because the next load was not valid has not fallen.
+#[test]
+fn an_answer_beside_a_load_that_is_not_valid_says_so() {
+    let (base, other) = (disturbed(&[]), disturbed(&[40]));
+    let comparison = compare(&Side::alone(&base), &Side::alone(&other));
+    let cap = answer(&comparison, "cap_in_flight");
+    assert_eq!((cap.base, cap.other), (Some(40.0), Some(32.0)));
+    assert_eq!(
+        cap.caveats,
+        ["other: no valid point at 40 in flight: the cap may be higher"]
+    );
+    assert_eq!(
+        answer(&comparison, "scale_out_at_tok_s").caveats,
+        cap.caveats
+    );
+    for free in ["sell_req_s", "peak_goodput_tok_s"] {
+        assert_eq!(answer(&comparison, free).caveats, [""; 0], "{free}");
+    }
+    let rules = [
+        "cap_in_flight < -10%",
+        "scale_out_at_tok_s < -1%",
+        "cap_in_flight < -50%",
+    ];
+    let gate = against(&base, &other, &rules);
+    let words: Vec<Word> = gate.cases.iter().map(|c| c.word).collect();
+    // From 32 to below 48 it may be: that is not a loss of half.
+    assert_eq!(words, [Word::NotEvaluable, Word::NotEvaluable, Word::Pass]);
+    assert!(gate.cases[0].why.contains("no valid point at 40 in flight"));
+}
+
+#[test]
+fn loads_that_are_not_valid_elsewhere_change_no_answer() {
+    let base = disturbed(&[]);
+    let caveats = |other: &RunResult, name: &str| {
+        let comparison = compare(&Side::alone(&base), &Side::alone(other));
+        answer(&comparison, name).caveats.clone()
+    };
+    let none = [""; 0];
+    for far in [8, 64] {
+        assert_eq!(caveats(&disturbed(&[far]), "cap_in_flight"), none, "{far}");
+    }
+    // The load was measured again, and that point is valid.
+    let mut again = disturbed(&[40]);
+    let mut row = again.points[4].clone();
+    (row.valid, row.point) = (true, 99);
+    again.points.push(row);
+    assert_eq!(caveats(&again, "cap_in_flight"), none);
+    let peak = caveats(&disturbed(&[56, 64]), "peak_goodput_tok_s");
+    assert_eq!(
+        peak,
+        ["other: no valid points at 56 in flight and 64 in flight: the peak may lie there"]
+    );
+}
+
 #[test]
 fn a_rate_is_no_cap() {
     let (base, mut other) = (sample(), sample());
     let rate = other.points.iter().find(|p| p.mode == Mode::Open).cloned();
     other.operating_point.by_clauses = rate;
     let comparison = compare(&Side::alone(&base), &Side::alone(&other));
-    let cap = comparison
-        .answers
-        .iter()
-        .find(|a| a.figure == "cap_in_flight")
-        .unwrap();
+    let cap = answer(&comparison, "cap_in_flight");
     assert_eq!((cap.base, cap.other), (Some(40.0), None));
 }
 

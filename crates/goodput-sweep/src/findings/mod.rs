@@ -128,6 +128,17 @@ pub(crate) fn three_digits(rate: f64) -> String {
     }
 }
 
+/// Two different figures with as many decimals as it takes to see that they differ: one at least, and
+/// three digits of small ones.
+fn told_apart(a: f64, b: f64) -> (String, String) {
+    let fewest = if a.abs().min(b.abs()) < 9.95 { 2 } else { 1 };
+    let both = |decimals: usize| (format!("{a:.decimals$}"), format!("{b:.decimals$}"));
+    (fewest..=9)
+        .map(both)
+        .find(|(a, b)| a != b)
+        .unwrap_or_else(|| both(fewest))
+}
+
 fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }

@@ -2,7 +2,7 @@
 
 use goodput_ledger::{Mode, PointRow};
 
-use super::{called, finding, percent, three_digits};
+use super::{called, finding, percent, told_apart};
 use crate::document::{Finding, HardwareFacts};
 
 /// Little's law may be off by this share for want of exactness alone: ramps, pauses between requests.
@@ -29,12 +29,12 @@ pub(super) fn littles_law(points: &[PointRow]) -> Option<Finding> {
         .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
     let rate = point.requests as f64 / point.window_s;
     let seconds = point.checks.e2e_mean_ms? / 1e3;
+    let (law, held) = told_apart(rate * seconds, point.in_flight_mean);
     let sums = format!(
-        "at {} {} requests a second x {seconds:.3} s of mean E2E are {:.1} in flight by Little's law; {:.1} were",
+        "at {} {rate:.2} requests a second x {seconds:.3} s of mean E2E are {law} in flight by Little's law; {held} were, {} {}",
         called(point),
-        three_digits(rate),
-        rate * seconds,
-        point.in_flight_mean,
+        percent(off.abs()),
+        if off > 0.0 { "more" } else { "fewer" },
     );
     // More in flight than the law gives: time that is not in E2E. Fewer: figures that contradict.
     Some(if off > 0.0 {
@@ -125,12 +125,13 @@ pub(super) fn under_the_floor(
     // Narrower weights than were assumed are the likelier error, as far as there are such.
     let narrowest = floor * FEWEST_BITS / f64::from(hardware.weight_bits.max(1));
     let impossible = hardware.bits_known || step < FLOOR_SLACK * narrowest;
+    let (taken, read) = told_apart(step, floor);
     Some(Finding {
         severe: impossible,
         ..finding(
             "tpot-under-floor",
             format!(
-                "at {} a step takes {step:.2} ms (TPOT p50), reading the weights once {floor:.2} ms ({} x {}, {} bits{}; {})",
+                "at {} a step takes {taken} ms (TPOT p50), reading the weights once {read} ms ({} x {}, {} bits{}; {})",
                 called(point),
                 hardware.count,
                 hardware.accelerator,

@@ -17,48 +17,39 @@ const THIS_BOOT: &str = "this boot only";
 /// Change of TPOT between two measurements of one load that is a drift.
 const DRIFT: f64 = 0.08;
 
-/// The points for which `reason` is known, and the first one's.
-fn marked(
+/// The finding on points that are not used for a reason of the server's, with the first one's.
+fn not_used(
     points: &[PointRow],
-    reason: impl Fn(&PointRow) -> Option<String>,
-) -> Option<(usize, String)> {
-    let bad: Vec<(&PointRow, String)> = points
-        .iter()
-        .filter_map(|p| Some((p, reason(p)?)))
-        .collect();
+    name: &str,
+    reason: fn(&PointRow) -> Option<String>,
+    advice: &str,
+) -> Option<Finding> {
+    let known = points.iter().filter_map(|p| Some((p, reason(p)?)));
+    let bad: Vec<(&PointRow, String)> = known.collect();
     let (first, why) = bad.first()?;
-    Some((bad.len(), format!("at {}: {why}", called(first))))
-}
-
-fn of_points(n: usize, all: usize, why: &str) -> String {
-    format!("{n} of {all} points are not used for it; {why}")
+    let evidence = format!(
+        "{} of {} points are not used for it; at {}: {why}",
+        bad.len(),
+        points.len(),
+        called(first)
+    );
+    Some(finding(name, evidence, advice))
 }
 
 pub(super) fn foreign_traffic(points: &[PointRow]) -> Option<Finding> {
-    let (n, why) = marked(points, watch::foreign)?;
-    Some(finding(
-        "foreign-traffic",
-        of_points(n, points.len(), &why),
-        "take other clients off the server, or measure another replica: the figures are of a larger load than its name",
-    ))
+    let advice = "take other clients off the server, or measure another replica: the figures are of a larger load than its name";
+    not_used(points, "foreign-traffic", watch::foreign, advice)
 }
 
 pub(super) fn restarted(points: &[PointRow]) -> Option<Finding> {
-    let (n, why) = marked(points, watch::restarted)?;
-    Some(finding(
-        "server-restarted",
-        of_points(n, points.len(), &why),
-        "find out why (out of memory, a failed liveness probe, a rollout) and measure again",
-    ))
+    let advice =
+        "find out why (out of memory, a failed liveness probe, a rollout) and measure again";
+    not_used(points, "server-restarted", watch::restarted, advice)
 }
 
 pub(super) fn speed_changed(points: &[PointRow]) -> Option<Finding> {
-    let (n, why) = marked(points, watch::slowed)?;
-    Some(finding(
-        "clock",
-        of_points(n, points.len(), &why),
-        "power or heat limits, a neighbour on the same machine, a server that was still warming up: settle it and measure again",
-    ))
+    let advice = "power or heat limits, a neighbour on the same machine, a server that was still warming up: settle it and measure again";
+    not_used(points, "clock", watch::slowed, advice)
 }
 
 /// A point of one boot beside a point of another one.

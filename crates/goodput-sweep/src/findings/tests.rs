@@ -76,9 +76,13 @@ fn answers_without_usage_are_counted() {
 fn littles_law_holds_or_is_named() {
     // Seven requests a second of 1.14 s are eight in flight: twelve, or four, were not these.
     let more = found("littles-law", |p| p.in_flight_mean *= 1.5);
-    check(more, false, &["by Little's law; 12.0 were"]);
+    check(more, false, &["by Little's law; 12.00 were, 51.4% more"]);
     let fewer = found("littles-law", |p| p.in_flight_mean *= 0.5);
-    check(fewer, true, &["7.9 in flight by Little's law; 4.0 were"]);
+    check(
+        fewer,
+        true,
+        &["7.93 in flight by Little's law; 4.00 were", "% fewer"],
+    );
     let open_loop = found("littles-law", |p| {
         open(p);
         p.checks.e2e_mean_ms = p.checks.e2e_mean_ms.map(|ms| ms * 2.0);
@@ -98,6 +102,25 @@ fn littles_law_holds_or_is_named() {
             p.outcomes.insert("ok".to_owned(), p.requests / 2);
         }),
         None
+    );
+}
+
+/// What is said to differ is printed with the digits in which it does.
+#[test]
+fn two_figures_that_differ_are_not_printed_alike() {
+    let little = found("littles-law", |p| {
+        open(p);
+        (p.requests, p.window_s) = (200, 400.0);
+        p.outcomes.insert("ok".to_owned(), p.requests);
+        p.rate_req_s = Some(0.5);
+        p.checks.e2e_mean_ms = Some(8.0);
+        p.e2e_p95_ms = Some(10.0);
+        (p.in_flight_mean, p.in_flight_at_end) = (0.0043, 0);
+    });
+    check(
+        little,
+        false,
+        &["are 0.0040 in flight by Little's law; 0.0043 were, 7.5% more"],
     );
 }
 

@@ -5,27 +5,16 @@
 //! replicas when goodput demand exceeds about 70 % of that budget. A slide that claims 1,800 tok/s
 //! at concurrency 48 is irrelevant to capacity."
 
-use std::{cell::RefCell, ops::Range, rc::Rc, time::Duration};
+use std::{ops::Range, time::Duration};
 
-use goodput_ledger::{ClientRow, Mode, PointBooks, PointFacts, PointRow};
+use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow};
 use goodput_record::{
-    Arrival, End, OpenRequest, Outcome, Phase, RequestRecord, SeriesId, Sink, Timestamp,
-    TokenCount, Vantage, span_of,
+    Arrival, End, Outcome, Phase, RequestRecord, Timestamp, TokenCount, span_of, testing,
 };
 use goodput_slo::Slo;
 use proptest::prelude::*;
 
 use crate::{HoldsFor, Question, answers};
-
-#[derive(Default)]
-struct Log(RefCell<Vec<RequestRecord>>);
-
-impl Sink for Log {
-    fn arrived(&self, _: &Arrival) {}
-    fn ended(&self, record: RequestRecord) {
-        self.0.borrow_mut().push(record);
-    }
-}
 
 /// What a replica does at one concurrency.
 struct Service {
@@ -47,27 +36,14 @@ fn request(origin: f64, ttft: f64, tpot: f64, tokens: u32) -> RequestRecord {
 
 /// The same, however it ended.
 fn ended(origin: f64, ttft: f64, tpot: f64, tokens: u32, end: End) -> RequestRecord {
-    let log = Rc::new(Log::default());
     let at = |s: f64| Timestamp::from_seconds(s);
     let arrival = Arrival {
-        id: 0,
-        origin: at(origin),
-        series: SeriesId::default(),
-        vantage: Vantage::Client,
-        session: 0,
-        step: 0,
-        steps: 1,
         planned_input_tokens: 1000,
-        planned_cached_tokens: 0,
         planned_output_tokens: tokens,
+        ..testing::arrival(at(origin))
     };
-    let mut open = OpenRequest::arrive(log.clone(), arrival);
-    open.sent(at(origin));
-    for token in 0..tokens {
-        open.token_event(at(origin + ttft + tpot * f64::from(token)), 0, true);
-    }
-    open.end(at(origin + ttft + tpot * f64::from(tokens)), end);
-    log.0.take().remove(0)
+    let token = |n: u32| at(origin + ttft + tpot * f64::from(n));
+    testing::record(arrival, (0..tokens).map(token), token(tokens), end)
 }
 
 /// A closed loop of `users`, each with requests of 100 tokens one after the other, such that the
@@ -106,22 +82,10 @@ fn point(number: u32, service: &Service, slo: &Slo) -> PointRow {
 
 fn facts(point: u32, users: u32, window: Range<Timestamp>) -> PointFacts {
     PointFacts {
-        point,
-        mode: Mode::Closed,
         concurrency: Some(users),
-        rate_req_s: None,
-        window,
         gpus: Some(1),
         in_flight_peak: Some(users),
-        in_flight_at_end: 0,
-        sent_share: None,
-        loop_lag_p99_ns: None,
-        client_cpu_share: None,
-        client: ClientRow::default(),
-        server_cached_share: None,
-        server_timings: (0, 0, None),
-        invalid: Vec::new(),
-        warnings: Vec::new(),
+        ..PointFacts::new(point, Mode::Closed, window)
     }
 }
 
@@ -333,18 +297,13 @@ fn a_window_with_other_arrivals_than_its_rate_says_so() {
 fn stalled(valid: bool) -> PointRow {
     let slo = slo();
     let mut books = PointBooks::new(std::slice::from_ref(&slo), Duration::from_millis(100));
-    let log = Rc::new(Log::default());
     let arrival = *request(1.0, 0.1, 0.01, 3).summary.arrival();
-    let mut open = OpenRequest::arrive(log.clone(), arrival);
-    for ms in [1100_u32, 1110, 1120, 1130, 1140, 2140] {
-        open.token_event(Timestamp::from_millis(u64::from(ms)), 0, true);
-    }
+    let tokens_at = [1100, 1110, 1120, 1130, 1140, 2140].map(Timestamp::from_millis);
     let end = End {
         output_tokens: Some(TokenCount::Usage(6)),
         ..End::of(Outcome::Ok)
     };
-    open.end(Timestamp::from_millis(2140), end);
-    let record = log.0.take().remove(0);
+    let record = testing::record(arrival, tokens_at, tokens_at[5], end);
     books.post(&record.summary, &record.gaps, Phase::Measured);
     let window = Timestamp::ZERO..Timestamp::from_millis(3000);
     let invalid = (!valid).then(|| "the machine was busy".to_owned());

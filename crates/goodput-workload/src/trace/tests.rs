@@ -85,38 +85,27 @@ fn every_format_is_told_and_read() {
 #[test]
 fn own_records_are_a_trace() {
     use goodput_record::{
-        Arrival, End, OpenRequest, Outcome, Phase, RequestRecord, RequestRow, RowContext, Series,
-        SeriesId, Sink, Timestamp, TokenCount, Vantage,
+        Arrival, End, Outcome, Phase, RequestRow, RowContext, Series, Timestamp, TokenCount,
+        testing,
     };
-    use std::{cell::RefCell, rc::Rc};
-    #[derive(Default)]
-    struct Kept(RefCell<Vec<RequestRecord>>);
-    impl Sink for Kept {
-        fn arrived(&self, _: &Arrival) {}
-        fn ended(&self, record: RequestRecord) {
-            self.0.borrow_mut().push(record);
-        }
-    }
-    let (kept, series) = (Rc::new(Kept::default()), Series::default());
+    let series = Series::default();
     let mut lines = String::new();
     for (i, step) in [(0_u64, 0), (1, 1)] {
         let arrival = Arrival {
             id: i,
-            origin: Timestamp::from_millis(2_000 + 5_000 * i),
-            series: SeriesId::default(),
-            vantage: Vantage::Client,
             session: 4,
             steps: 2,
             step,
             planned_input_tokens: 100 + 50 * u32::from(step),
-            planned_cached_tokens: 0,
             planned_output_tokens: 30,
+            ..testing::arrival(Timestamp::from_millis(2_000 + 5_000 * i))
         };
-        let open = OpenRequest::arrive(Rc::clone(&kept), arrival);
-        let mut end = End::of(Outcome::Ok);
-        end.output_tokens = Some(TokenCount::Usage(20));
-        open.end(Timestamp::from_millis(3_500 + 5_000 * i), end);
-        let record = kept.0.borrow_mut().pop().unwrap();
+        let end = End {
+            output_tokens: Some(TokenCount::Usage(20)),
+            ..End::of(Outcome::Ok)
+        };
+        let ended = Timestamp::from_millis(3_500 + 5_000 * i);
+        let record = testing::record(arrival, [], ended, end);
         let context = RowContext {
             run: "r",
             point: 0,

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+// The group of --help.
+const GATE: &str = "Gate";
+
 /// Flags of `compare`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CompareFlags {
@@ -15,6 +18,7 @@ pub(crate) struct CompareFlags {
     #[arg(
         long,
         value_name = "RULE",
+        help_heading = GATE,
         help = "Fail (exit 1) where this holds, e.g. 'goodput_tok_s < -3%' or 'ttft_p99_ms > 500ms at 16'; may be repeated"
     )]
     pub(crate) fail_on: Vec<String>,
@@ -22,16 +26,18 @@ pub(crate) struct CompareFlags {
     #[arg(
         long,
         value_name = "FILE",
+        help_heading = GATE,
         help = "File of rules: fail_on = [\"...\", \"...\"], undecided = \"fail\""
     )]
     pub(crate) rules: Option<PathBuf>,
     /// What a rule comes to that the intervals do not decide [default: pass, with a warning]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = GATE)]
     pub(crate) undecided: Option<Undecided>,
     /// Where to write them.
     #[arg(
         long,
         value_name = "FILE",
+        help_heading = GATE,
         help = "Write the rules' verdicts as JUnit XML"
     )]
     pub(crate) junit: Option<PathBuf>,

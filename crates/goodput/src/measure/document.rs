@@ -201,7 +201,7 @@ pub(crate) fn verdict(result: &RunResult) -> Exit {
         return Exit::Untrusted;
     }
     let found = &result.operating_point;
-    let objective = result.holds_for.slos.first().map_or(1.0, |s| s.objective);
+    let objective = result.objective();
     let kept = |p: &goodput_ledger::PointRow| p.slo_attainment.is_some_and(|a| a >= objective);
     let yes = found.by_clauses.is_some()
         || found.by_objective.is_some()
@@ -219,7 +219,7 @@ fn decided_by_invalid(result: &RunResult) -> bool {
         point.valid = true;
     }
     let question = goodput_sweep::Question {
-        objective: result.holds_for.slos.first().map_or(1.0, |s| s.objective),
+        objective: result.objective(),
         e2e_at_tokens: 2,
     };
     let without = &result.operating_point;
@@ -307,8 +307,12 @@ pub(crate) fn definitions() -> BTreeMap<String, String> {
         ),
         ("run_at", "ceil(2n/3) to floor(5n/6) of the cap n"),
         (
-            "scale_out",
-            "70 % of the goodput at the cap, or of the rate to sell",
+            "scale_out_at_req_s",
+            "70 % of the rate to sell: where to add a replica",
+        ),
+        (
+            "scale_out_at_tok_s",
+            "70 % of the goodput at the cap: where to add a replica as long as no rate to sell is proven",
         ),
     ];
     rows.into_iter()

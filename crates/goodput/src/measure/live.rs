@@ -13,8 +13,11 @@ use std::{
 use goodput_ledger::{Mode, PointRow};
 use goodput_report::{
     Style,
-    terminal::{Live, Scale, closed_heading, closed_row, open_heading, open_row, other_arrivals},
+    terminal::{
+        Columns, Live, Scale, closed_heading, closed_row, open_heading, open_row, other_arrivals,
+    },
 };
+use goodput_sweep::HoldsFor;
 
 use super::observer::{LiveCounts, lock};
 use crate::talk::Voice;
@@ -42,18 +45,21 @@ pub(crate) struct Doing {
 pub(crate) struct LiveTable {
     voice: Voice,
     style: Style,
+    columns: Columns,
     arrivals: String,
     rows: Vec<PointRow>,
     lines: usize,
 }
 
 impl LiveTable {
-    /// An empty table. `arrivals`: how an open loop's requests come.
-    pub(crate) fn new(voice: Voice, arrivals: &str) -> Self {
+    /// An empty table of a run of this SLO and workload.
+    pub(crate) fn new(voice: Voice, holds_for: &HoldsFor) -> Self {
+        let style = voice.style_err();
         Self {
             voice,
-            style: voice.style_err(),
-            arrivals: arrivals.to_owned(),
+            style,
+            columns: Columns::of(&holds_for.slos, style),
+            arrivals: holds_for.workload.arrivals.clone(),
             rows: Vec::new(),
             lines: 0,
         }
@@ -74,9 +80,10 @@ impl LiveTable {
         match row.mode {
             Mode::Closed => {
                 if first_of_mode {
-                    text += &closed_heading(self.style);
+                    text += &closed_heading(self.columns, self.style);
                 }
-                text += &closed_row(row, Scale::of(&self.rows), "", self.style);
+                let scale = Scale::of(&self.rows);
+                text += &closed_row(row, scale, "", self.columns, self.style);
             }
             Mode::Open => {
                 if first_of_mode {

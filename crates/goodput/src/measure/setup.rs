@@ -195,7 +195,7 @@ impl Setting<'_> {
             rows,
             team,
             scrape,
-            live: LiveTable::new(self.voice, &paper.holds_for.workload.arrivals),
+            live: LiveTable::new(self.voice, &paper.holds_for),
             paper,
             folder,
             points: Vec::new(),

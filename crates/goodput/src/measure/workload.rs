@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use goodput_slo::{LengthPercentiles, Slo, WorkloadStatement};
+use goodput_stats::whole_u32;
 use goodput_sweep::WorkloadFacts;
 use goodput_workload::{KeyOfNames, WorkloadSpec};
 
@@ -71,7 +72,7 @@ pub(crate) fn disagreements(slo: &Slo, spec: &WorkloadSpec) -> Vec<String> {
     };
     let facts = spec.describe();
     let three = |p: &goodput_workload::Percentiles| {
-        let [p50, p90, p99] = [p.p50, p.p90, p.p99].map(whole);
+        let [p50, p90, p99] = [p.p50, p.p90, p.p99].map(whole_u32);
         LengthPercentiles::of(p50, p90, p99)
     };
     stated.differences(&WorkloadStatement {
@@ -81,16 +82,6 @@ pub(crate) fn disagreements(slo: &Slo, spec: &WorkloadSpec) -> Vec<String> {
         cached_share: Some(facts.reusable_share),
         ..WorkloadStatement::default()
     })
-}
-
-/// A percentile of token counts as a whole number of tokens.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a percentile lies between values of u32"
-)]
-fn whole(tokens: f64) -> u32 {
-    tokens.round() as u32
 }
 
 /// What the result says of the workload.

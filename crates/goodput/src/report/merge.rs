@@ -31,11 +31,7 @@ fn document(merged: Merged, shards: usize) -> RunResult {
     let mut result = merged.base;
     let stated = result.operating_point.by_objective.as_ref();
     let question = Question {
-        objective: result
-            .holds_for
-            .slos
-            .first()
-            .map_or(1.0, |slo| slo.objective),
+        objective: result.objective(),
         e2e_at_tokens: stated.map_or(E2E_AT, |found| found.e2e_at_tokens),
     };
     result.operating_point = answers(&merged.points, question);

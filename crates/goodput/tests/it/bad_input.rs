@@ -275,28 +275,13 @@ fn a_folder_that_cannot_be_made_is_said() {
     ran.says(&["cannot make the result folder", "out"]);
 }
 
-/// A full disk, as far as a user can have one: no file may be longer than this.
 #[test]
 fn a_full_disk_ends_the_run_and_keeps_the_rest() {
     let server = Server::start(|_, socket| stream(socket, 2));
     let place = Place::new("full");
-    let command = "ulimit -f 400 && trap '' XFSZ && exec \"$0\" \"$@\"";
-    let output = std::process::Command::new("sh")
-        .args(["-c", command, env!("CARGO_BIN_EXE_goodput")])
-        .args([
-            "bench",
-            "--url",
-            &server.url,
-            "--out",
-            "out",
-            "--concurrency",
-            "2",
-        ])
-        .args(["--duration", "10min", "--warmup", "0"])
-        .current_dir(&place.path)
-        .output()
-        .unwrap();
-    let ran = crate::program::Ran::of(&output).exits(3);
+    let mut args = vec!["bench", "--url", &server.url, "--out", "out"];
+    args.extend(["--concurrency", "2", "--duration", "10min", "--warmup", "0"]);
+    let ran = place.run_under(crate::program::FULL_DISK, &args).exits(3);
     let ran = ran.says(&["cannot write", "requests.jsonl"]);
     assert!(!ran.stderr.contains("panicked"), "{ran}");
     assert!(

@@ -2,7 +2,6 @@
 //! machine.
 
 use std::{
-    process::Command,
     sync::{
         Condvar, Mutex,
         atomic::{AtomicU32, Ordering},
@@ -14,7 +13,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    program::{Place, Ran},
+    program::Place,
     server::{Server, Stream, stream},
 };
 
@@ -158,15 +157,9 @@ fn a_limit_that_strikes_is_named() {
 fn a_low_limit_on_open_files_is_refused_at_the_start() {
     let server = Server::start(|_, socket| stream(socket, 1));
     let place = Place::new("files");
-    let run = "ulimit -n 256 && exec \"$0\" \"$@\"";
-    let output = Command::new("sh")
-        .args(["-c", run, env!("CARGO_BIN_EXE_goodput")])
-        .args(["bench", "--url", &server.url, "--out", "out"])
-        .args(["--concurrency", "400", "--requests", "800"])
-        .current_dir(&place.path)
-        .output()
-        .unwrap();
-    let ran = Ran::of(&output).exits(3).one_error();
+    let mut args = vec!["bench", "--url", &server.url, "--out", "out"];
+    args.extend(["--concurrency", "400", "--requests", "800"]);
+    let ran = place.run_under("ulimit -n 256", &args).exits(3).one_error();
     let ran = ran.says(&["464 open files", "400 connections", "256", "ulimit"]);
     assert!(!ran.stderr.contains("server"), "{ran}");
     assert!(server.asked().is_empty(), "something was sent");
@@ -179,23 +172,10 @@ fn a_soft_limit_is_raised() {
     let place = Place::new("files");
     place.write("w.toml", crate::workloads::TINY);
     // 64 of them are kept for everything else: 90 users need more than 100.
-    let run = "ulimit -Sn 100 && exec \"$0\" \"$@\"";
-    let output = Command::new("sh")
-        .args(["-c", run, env!("CARGO_BIN_EXE_goodput")])
-        .args([
-            "bench",
-            "--url",
-            &server.url,
-            "--out",
-            "out",
-            "--workload",
-            "w.toml",
-        ])
-        .args(["--concurrency", "90", "--requests", "90", "--warmup", "0"])
-        .current_dir(&place.path)
-        .output()
-        .unwrap();
-    Ran::of(&output).measured();
+    let mut args = vec!["bench", "--url", &server.url, "--out", "out"];
+    args.extend(["--workload", "w.toml", "--concurrency", "90"]);
+    args.extend(["--requests", "90", "--warmup", "0"]);
+    place.run_under("ulimit -Sn 100", &args).measured();
     let point = &place.result()["points"][0];
     assert_eq!(point["outcomes"], serde_json::json!({"ok": 90}));
 }

@@ -100,8 +100,7 @@ fn results_of_one_slo_compare_and_of_two_do_not() {
     assert!(matches!(same.code, Some(0 | 1)), "{same}");
     serde_json::from_str::<Value>(&same.stdout).unwrap();
     let rows = place.run(&["compare", "a", "b", "--format", "csv"]).stdout;
-    let heading =
-        "load,figure,base,other,change,change_low,change_high,evidence\nanswers,sell_req_s,";
+    let heading = "load,figure,base,other,change,change_low,change_high,evidence,rule,verdict,held,held_low,held_high,note\nanswers,sell_req_s,";
     assert!(rows.starts_with(heading), "{rows}");
     let human = place.run(&["compare", "a", "b"]);
     assert!(matches!(human.code, Some(0 | 1)), "{human}");

@@ -92,6 +92,29 @@ fn a_wrong_rule_is_marked_and_told() {
         .exits(2);
 }
 
+/// A gate without a rule would pass whatever came: a file that was emptied by mistake is an error.
+#[test]
+fn a_file_without_a_rule_is_no_gate() {
+    let place = two("gate-empty", 0.1);
+    let args = ["compare", "base", "other", "--rules", "gate.toml"];
+    for empty in [
+        "",
+        "# none yet\n",
+        "fail_on = []\n",
+        "undecided = \"fail\"\n",
+    ] {
+        place.write("gate.toml", empty);
+        place
+            .run(&args)
+            .exits(2)
+            .one_error()
+            .says(&["there is no rule in gate.toml", "hint: write fail_on ="]);
+        place
+            .run(&[&args[..], &["--fail-on", LESS]].concat())
+            .exits(2);
+    }
+}
+
 #[test]
 fn a_file_of_rules_is_read_and_a_flag_goes_before_it() {
     let place = two("gate-file", 1.0);
@@ -129,7 +152,16 @@ fn a_gate_is_written_for_people_programs_and_servers() {
     assert_eq!(json["gate"]["cases"][0]["word"], "fail");
     assert_eq!(json["boots"], json!({"base": 1, "other": 1}));
     assert!(with("markdown").starts_with("### goodput: FAIL: "));
-    assert!(with("csv").starts_with("load,figure,base,other,change,change_low,"));
+    let csv = with("csv");
+    let (heading, rows) = csv.split_once('\n').unwrap();
+    assert_eq!(
+        heading,
+        "load,figure,base,other,change,change_low,change_high,evidence,rule,verdict,held,held_low,held_high,note"
+    );
+    let failed = rows
+        .lines()
+        .filter(|row| row.contains(",goodput_tok_s < -5%,fail,-0.3"));
+    assert!(failed.count() > 3, "{csv}");
     assert!(with("human").contains("this boot only"));
     let junit = fs::read_to_string(place.path.join("gate.xml")).unwrap();
     assert!(junit.starts_with("<?xml"), "{junit}");

@@ -82,6 +82,9 @@ impl std::fmt::Display for Ran {
     }
 }
 
+/// No file may be longer than 200 kB: a full disk, as far as a user can have one.
+pub(crate) const FULL_DISK: &str = "ulimit -f 400 && trap '' XFSZ";
+
 /// A folder that belongs to one test.
 #[derive(Debug)]
 pub(crate) struct Place {
@@ -112,6 +115,14 @@ impl Place {
 
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
         Ran::of(&self.command(args).output().unwrap())
+    }
+
+    /// The same, started by a shell that sets limits before, such as `ulimit -n 64`.
+    pub(crate) fn run_under(&self, limits: &str, args: &[&str]) -> Ran {
+        let mut command = Command::new("sh");
+        let start = format!("{limits} && exec \"$0\" \"$@\"");
+        command.args(["-c", &start, env!("CARGO_BIN_EXE_goodput")]);
+        Ran::of(&command.args(args).current_dir(&self.path).output().unwrap())
     }
 
     /// Starts the program with both outputs in pipes.

@@ -1,7 +1,7 @@
 //! The result folder: what is in it whatever becomes of the program that writes it.
 
 use crate::{
-    program::{Place, Ran, until},
+    program::{FULL_DISK, Place, until},
     server::{Server, stream},
 };
 
@@ -46,15 +46,10 @@ fn a_page_that_does_not_fit_on_the_disk_leaves_the_old_one() {
     let flags = ["--requests", "2", "--concurrency", "1", "--warmup", "0"];
     place.bench(&server.url, &flags).measured();
     let before = place.read("out/report.html");
-    let command = "ulimit -f 400 && trap '' XFSZ && exec \"$0\" \"$@\"";
     for page in ["out/report.html", "out/other.html"] {
-        let output = std::process::Command::new("sh")
-            .args(["-c", command, env!("CARGO_BIN_EXE_goodput")])
-            .args(["report", "out", "--html", page])
-            .current_dir(&place.path)
-            .output()
-            .unwrap();
-        Ran::of(&output).exits(3).says(&["cannot write", page]);
+        let args = ["report", "out", "--html", page];
+        let ran = place.run_under(FULL_DISK, &args);
+        ran.exits(3).says(&["cannot write", page]);
     }
     assert_eq!(place.read("out/report.html"), before);
     let left: Vec<_> = place.all_files().into_iter().map(|file| file.0).collect();

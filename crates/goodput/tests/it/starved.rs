@@ -102,11 +102,8 @@ fn on_a_busy_core_points_are_invalid_and_the_core_is_named() {
 
 /// Sets the limit on open files, both of it, and runs `bench`.
 fn with_files(place: &Place, files: u32, args: &[&str]) -> Ran {
-    let run = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
-    let mut command = Command::new("sh");
-    command.args(["-c", &run, env!("CARGO_BIN_EXE_goodput"), "bench"]);
-    command.args(args).args(["--warmup", "0", "--out", "out"]);
-    Ran::of(&command.current_dir(&place.path).output().unwrap())
+    let bench = [&["bench"], args, &["--warmup", "0", "--out", "out"]].concat();
+    place.run_under(&format!("ulimit -n {files}"), &bench)
 }
 
 /// Users whose sockets there can never be are refused before anything is sent.

@@ -145,12 +145,7 @@ impl Series {
             .first()
             .ok_or_else(|| Failure::untrusted("no boot was measured"))?;
         let question = Question {
-            objective: first
-                .result
-                .holds_for
-                .slos
-                .first()
-                .map_or(1.0, |s| s.objective),
+            objective: first.result.objective(),
             e2e_at_tokens: self.flags.run.e2e_at,
         };
         let broken = self.boots.iter().find(|b| !b.result.complete);
