@@ -10,8 +10,9 @@ use serde::Deserialize;
 
 use super::{
     Read, Told, Tool, Trouble,
-    request::{Foreign, count, span},
-    text::without_nan,
+    python::lines,
+    request::{Foreign, Spans, count},
+    source::Source,
 };
 
 #[derive(Debug, Deserialize)]
@@ -64,16 +65,19 @@ impl Metric {
 
 type Metrics = BTreeMap<String, Metric>;
 
-fn time(metrics: &Metrics, name: &str) -> Option<u64> {
+fn time(metrics: &Metrics, name: &'static str, spans: &mut Spans) -> Option<u64> {
     let metric = metrics.get(name)?;
-    span(metric.value.as_f64()? * metric.scale())
+    spans.span(name, metric.value.as_f64()? * metric.scale())
 }
 
-fn times(metrics: &Metrics, name: &str) -> Option<Vec<u64>> {
+fn times(metrics: &Metrics, name: &'static str, spans: &mut Spans) -> Option<Vec<u64>> {
     let metric = metrics.get(name)?;
     let values = metric.value.as_array()?;
-    let gap = |v: &serde_json::Value| Some(span(v.as_f64()? * metric.scale()).unwrap_or(0));
-    values.iter().map(gap).collect()
+    let mut gap = |v: &serde_json::Value| {
+        let seconds = v.as_f64()? * metric.scale();
+        Some(spans.signed(name, seconds).unwrap_or(0))
+    };
+    values.iter().map(&mut gap).collect()
 }
 
 fn tokens(metrics: &Metrics, name: &str) -> Option<u32> {
@@ -87,29 +91,17 @@ fn tokens(metrics: &Metrics, name: &str) -> Option<u32> {
     value.as_u64().or(value.as_f64().map(whole)).map(count)
 }
 
-pub(super) fn read(content: &str) -> Read {
-    let text = without_nan(content);
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    let requests: Result<Vec<Foreign>, Trouble> = lines
-        .map(|line| {
-            serde_json::from_str(line)
-                .map(request)
-                .map_err(|e| Trouble::form(Tool::AiPerf, &e))
-        })
-        .collect();
-    Ok(vec![Told {
-        tool: Tool::AiPerf,
-        model: None,
-        load: None,
-        chat: None,
-        requests: requests?,
-        window: None,
-    }])
+pub(super) fn read(source: &Source) -> Read {
+    let text = source.json().map_err(|e| Trouble::unreadable(&e))?;
+    let mut told = Told::new(Tool::AiPerf);
+    told.torn = lines(text, Tool::AiPerf, |line| told.requests.push(request(line)))?;
+    Ok(vec![told])
 }
 
 fn request(line: Line) -> Foreign {
     let (about, metrics) = (line.metadata, line.metrics.unwrap_or_default());
-    let first_token = time(&metrics, "time_to_first_token");
+    let mut spans = Spans::default();
+    let first_token = time(&metrics, "time_to_first_token", &mut spans);
     let output = tokens(&metrics, "usage_completion_tokens")
         .map(TokenCount::Usage)
         .or(tokens(&metrics, "output_sequence_length").map(TokenCount::Tokenizer));
@@ -122,15 +114,15 @@ fn request(line: Line) -> Foreign {
             failed
         }
     };
-    let latency = time(&metrics, "request_latency");
+    let latency = time(&metrics, "request_latency", &mut spans);
     if let Some(first) = request.first_token {
-        request.gaps = times(&metrics, "inter_chunk_latency");
+        request.gaps = times(&metrics, "inter_chunk_latency", &mut spans);
         let by_gaps = request
             .gaps
             .as_ref()
             .map(|gaps| first + gaps.iter().sum::<u64>());
         request.last_token = by_gaps.or(latency);
-        request.first_answer = time(&metrics, "time_to_first_output_token");
+        request.first_answer = time(&metrics, "time_to_first_output_token", &mut spans);
     }
     request.sent = about.request_start_ns;
     request.due = about.credit_issued_ns;
@@ -147,7 +139,7 @@ fn request(line: Line) -> Foreign {
     request.end.reasoning_tokens = tokens(&metrics, "reasoning_token_count");
     request.id = about.x_request_id;
     request.error = line.error.and_then(|e| e.message.or(e.kind));
-    request
+    spans.checked(request)
 }
 
 /// A status of HTTP, not AIPerf's own 499 for a request that it gave up.

@@ -8,8 +8,9 @@ use serde::Deserialize;
 
 use super::{
     Read, Told, Tool, Trouble,
-    request::{Foreign, count},
-    text::without_nan,
+    python::elements,
+    request::{Foreign, Spans, count},
+    source::Source,
 };
 
 #[derive(Debug, Deserialize)]
@@ -61,17 +62,16 @@ struct Error {
     error_msg: String,
 }
 
-pub(super) fn read(content: &str) -> Read {
-    let entries: Vec<Entry> = serde_json::from_str(&without_nan(content))
-        .map_err(|e| Trouble::form(Tool::InferencePerf, &e))?;
-    Ok(vec![Told {
-        tool: Tool::InferencePerf,
-        model: entries.iter().find_map(model),
-        load: None,
-        chat: None,
-        requests: entries.into_iter().map(request).collect(),
-        window: None,
-    }])
+pub(super) fn read(source: &Source) -> Read {
+    let text = source.json().map_err(|e| Trouble::unreadable(&e))?;
+    let mut told = Told::new(Tool::InferencePerf);
+    elements(text, Tool::InferencePerf, |entry: Entry| {
+        if told.model.is_none() {
+            told.model = model(&entry);
+        }
+        told.requests.push(request(entry));
+    })?;
+    Ok(vec![told])
 }
 
 /// The model that a request's body asks for.
@@ -93,7 +93,8 @@ fn request(entry: Entry) -> Foreign {
     .into_iter()
     .find(|times| !times.is_empty())
     .unwrap_or_default();
-    let since = |at: f64| nanos_of((at - entry.start_time).max(0.0));
+    let mut spans = Spans::default();
+    let mut since = |what, at: f64| spans.signed(what, at - entry.start_time);
     let output = usage
         .completion_tokens
         .map(|n| TokenCount::Usage(count(n)))
@@ -101,7 +102,9 @@ fn request(entry: Entry) -> Foreign {
             .output_tokens
             .or(info.output_tokens)
             .map(|n| TokenCount::Tokenizer(count(n))));
-    let first_token = times.first().copied().map(since);
+    let first_token = times.first().and_then(|&at| since("TTFT", at));
+    let last_token = times.last().and_then(|&at| since("last token", at));
+    let lived = since("end", entry.end_time);
     let mut out = match &entry.error {
         None => Foreign::answered(first_token, output),
         Some(error) => {
@@ -111,19 +114,20 @@ fn request(entry: Entry) -> Foreign {
         }
     };
     if out.first_token.is_some() {
-        let gap = |pair: &[f64]| nanos_of((pair[1] - pair[0]).max(0.0));
-        out.gaps = Some(times.windows(2).map(gap).collect());
-        out.last_token = times.last().copied().map(since);
+        let mut gap = |pair: &[f64]| spans.signed("gap between tokens", pair[1] - pair[0]);
+        let gaps = times.windows(2).map(|pair| gap(pair).unwrap_or(0));
+        out.gaps = Some(gaps.collect());
+        out.last_token = last_token;
     }
     out.sent = Some(nanos_of(entry.start_time));
-    out.lived = since(entry.end_time);
+    out.lived = lived.unwrap_or(0);
     out.end.input_tokens = usage.prompt_tokens.or(info.input_tokens).map(count);
     out.end.cached_tokens = usage
         .prompt_tokens_details
         .and_then(|d| d.cached_tokens)
         .map(count);
     out.error = entry.error.map(|e| e.error_msg);
-    out
+    spans.checked(out)
 }
 
 fn outcome(error: &Error) -> Outcome {

@@ -49,6 +49,17 @@ pub(super) struct Laid {
     pub(super) made_up: usize,
     /// The window, from and to.
     pub(super) window: (u64, u64),
+    /// How the places that are made up compare with the run's own length, where the file tells it.
+    pub(super) fitted: Option<Fitted>,
+}
+
+/// The length of a run as its file tells it, beside that of the places made up for its requests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Fitted {
+    pub(super) told_s: f64,
+    pub(super) laid_s: f64,
+    /// Whether the places were stretched or pressed together to that length.
+    pub(super) fits: bool,
 }
 
 /// Lays a point's requests on an axis.
@@ -97,6 +108,7 @@ pub(super) fn lay(told: &Told, asked: Option<ToldLoad>) -> Result<Laid, Trouble>
         made_up: told.requests.len() - known,
         window,
         places,
+        fitted: None,
     })
 }
 
@@ -118,16 +130,58 @@ fn made_up(told: &Told, load: ToldLoad, from: From) -> Laid {
             .map(|i| goodput_record::nanos_of(i as f64 / rate))
             .collect(),
     };
-    let places: Vec<Place> = starts
+    let mut places: Vec<Place> = starts
         .into_iter()
         .map(|origin| Place { origin, sent: None })
         .collect();
+    let fitted = told
+        .duration
+        .map(|told_ns| fit(&told.requests, &mut places, told_ns));
+    let window = match (fitted, told.duration) {
+        (Some(Fitted { fits: true, .. }), Some(told_ns)) => (0, told_ns),
+        _ => window(&told.requests, &places),
+    };
     Laid {
         load,
         from,
         made_up: places.len(),
-        window: window(&told.requests, &places),
+        window,
         places,
+        fitted,
+    }
+}
+
+/// Moves made-up places so that the last request ends when the run did: all starts by one factor,
+/// latencies as they are. A run that is shorter than its longest request cannot be.
+fn fit(requests: &[Foreign], places: &mut [Place], told_ns: u64) -> Fitted {
+    let ends = |places: &[Place]| {
+        let end = |(request, place): (&Foreign, &Place)| place.origin + request.span();
+        requests.iter().zip(places).map(end).max().unwrap_or(0)
+    };
+    let laid_ns = ends(places);
+    let room = |(request, place): (&Foreign, &Place)| {
+        // The last token still falls into the window.
+        let room = told_ns.checked_sub(request.span() + 1)?;
+        Some(if place.origin == 0 {
+            f64::INFINITY
+        } else {
+            room as f64 / place.origin as f64
+        })
+    };
+    let factor = requests
+        .iter()
+        .zip(&*places)
+        .map(room)
+        .try_fold(f64::INFINITY, |least, room| Some(least.min(room?)));
+    if let Some(factor) = factor.filter(|factor| factor.is_finite()) {
+        for place in places.iter_mut() {
+            place.origin = goodput_record::nanos_of(place.origin as f64 * factor / 1e9);
+        }
+    }
+    Fitted {
+        told_s: told_ns as f64 / 1e9,
+        laid_s: laid_ns as f64 / 1e9,
+        fits: factor.is_some(),
     }
 }
 
