@@ -163,10 +163,10 @@ fn written(request: Foreign, record: &RequestRecord, context: RowContext<'_>) ->
             ..*own
         };
     }
-    let error = request.error;
+    let error = request.error.map(String::from);
     let mut row = RequestRow::new(record, RowContext { error, ..context });
     if let Some(id) = request.id {
-        row.id = id;
+        row.id = id.into();
     }
     row
 }
@@ -291,6 +291,8 @@ fn not_told(row: &mut PointRow, laid: &Laid, seen: &Seen) {
         row.send_lag_p99_ms = None;
     }
     row.reused_connections_share = None;
+    // Whether an answer came with a usage, and how long it was to be, is not told.
+    row.checks.usage_absent = 0;
     row.lengths.planned_input = [None; 3];
     row.lengths.planned_output = [None; 3];
     row.lengths.planned_cached_share = None;

@@ -37,12 +37,15 @@ pub(super) struct Seen {
     first_gaps: (u64, u64),
     /// Requests whose times contradict each other, and what the first of them says.
     impossible: u64,
-    first_impossible: Option<String>,
+    first_impossible: Option<Box<str>>,
     /// Requests of which the file tells how many token events came.
     events: u64,
     /// From due to sent, in ns, where the file tells both.
     waited: Distribution,
     characters: u64,
+    /// Output tokens by the tool's own tokenizer and by the server's usage, of answers that have both
+    /// and where they differ.
+    counted: (u64, u64),
     made_up: u64,
     fitted: Option<Fitted>,
     chat: Option<bool>,
@@ -66,6 +69,10 @@ impl Seen {
         self.requests += 1;
         let end = record.summary.end();
         self.characters += u64::from(end.characters);
+        if let Some(own) = end.tokenizer_tokens {
+            self.counted.0 += u64::from(own);
+            self.counted.1 += u64::from(record.summary.output_tokens());
+        }
         self.events += u64::from(request.gaps.is_some() || request.events.is_some());
         match end.outcome {
             _ if request.impossible => {
@@ -131,7 +138,7 @@ fn first_is_apart(gaps: &[u64]) -> bool {
 
 /// What a reader of one point should know beside its figures.
 pub(super) fn warnings(told: &Told, laid: &Laid) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings = told.warnings.clone();
     if laid.from == From::Seen {
         let what = match laid.load {
             ToldLoad::Users(users) => format!("{users} requests were held in flight"),
@@ -176,7 +183,7 @@ pub(super) fn of(tool: Tool, points: &[(&PointRow, &Seen)]) -> Vec<Finding> {
         all.impossible(tool),
         all.clock(tool),
         all.waited(tool, open),
-        to_the_end(tool),
+        all.another_tpot(tool),
     ]
     .into_iter()
     .flatten()
@@ -211,6 +218,8 @@ impl Seen {
         self.fitted = self.fitted.or(other.fitted);
         self.waited.merge(&other.waited);
         self.characters += other.characters;
+        self.counted.0 += other.counted.0;
+        self.counted.1 += other.counted.1;
         self.made_up += other.made_up;
         self.chat = self.chat.or(other.chat);
         self.load = self.load.or(other.load);
@@ -395,22 +404,30 @@ impl Seen {
             "here latencies run from the instant at which a request was due, as its user would have felt them",
         ))
     }
-}
 
-/// Tools whose time per token runs to the end of the stream, not to the last token.
-fn to_the_end(tool: Tool) -> Option<Finding> {
-    let told = match tool {
-        Tool::LlmPerf => {
-            "llmperf's inter-token latency is the whole latency, the wait for the first token included, over the tokens it counted; the end of the stream stands for the last token"
-        }
-        Tool::ItlLines => {
-            "the harness's own TPOT runs to the end of the stream; here to the last token, as its gaps have it"
-        }
-        _ => return None,
-    };
-    Some(finding(
-        "another-tpot",
-        told.to_owned(),
-        "TPOT here is (last - first token) / (tokens - 1): it is not the figure that was published",
-    ))
+    /// Figures that the tool calls by a name that means something else here.
+    fn another_tpot(&self, tool: Tool) -> Option<Finding> {
+        let own_count = format!(
+            "{tool} divides by the tokens that its own tokenizer counted, {} in all; the server's usage has {}",
+            self.counted.0, self.counted.1
+        );
+        let told = match tool {
+            Tool::LlmPerf => {
+                "llmperf's inter-token latency is the whole latency, the wait for the first token included, over the tokens it counted; the end of the stream stands for the last token"
+            }
+            Tool::ItlLines => {
+                "the harness's own TPOT runs to the end of the stream; here to the last token, as its gaps have it"
+            }
+            Tool::GuideLlm => {
+                "GuideLLM's TPOT is the whole latency over all tokens; what is TPOT here it calls ITL; its percentiles are the next larger sample, not between two"
+            }
+            Tool::AiPerf | Tool::InferencePerf if self.counted.0 > 0 => &own_count,
+            _ => return None,
+        };
+        Some(finding(
+            "another-tpot",
+            told.to_owned(),
+            "TPOT here is (last - first token) / (tokens - 1), by the server's count where it is told: it is not the figure that was published",
+        ))
+    }
 }

@@ -48,7 +48,7 @@ fn request(mut row: RequestRow) -> Foreign {
             .end_ns
             .saturating_sub(row.sent_ns.unwrap_or(row.origin_ns)),
         impossible: why.is_some(),
-        error: row.error.clone(),
+        error: row.error.clone().map(Into::into),
         row: Some(Box::new(row)),
         ..Foreign::of(Outcome::Ok)
     }

@@ -182,8 +182,8 @@ fn request(request: Request, outcome: Outcome) -> Foreign {
     out.end.input_tokens = input.map(count);
     out.end.cached_tokens = request.input_metrics.cached_tokens.map(count);
     (out.end.characters, out.end.words) = text(&request);
-    out.id = request.id;
-    out.error = request.info.error;
+    out.id = request.id.map(Into::into);
+    out.error = request.info.error.map(Into::into);
     spans.checked(out)
 }
 

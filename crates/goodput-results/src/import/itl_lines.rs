@@ -47,7 +47,7 @@ fn request(line: &Line) -> Foreign {
     if let Some(first) = request.first_token {
         let seconds = |us: &i64| *us as f64 / 1e6;
         let mut gap = |us| spans.signed("gap between tokens", seconds(us)).unwrap_or(0);
-        let gaps: Vec<u64> = line.itls_us.iter().map(&mut gap).collect();
+        let gaps: Box<[u64]> = line.itls_us.iter().map(&mut gap).collect();
         request.last_token = Some(first + gaps.iter().sum::<u64>());
         request.gaps = Some(gaps);
     }

@@ -3,12 +3,7 @@
 //!
 //! Source: ray-project/llmperf, and the files of ray-project/llmperf-leaderboard.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::{BufRead, Read as _},
-    path::Path,
-};
+use std::{collections::BTreeSet, fs, io::BufRead, path::Path};
 
 use goodput_record::{Outcome, TokenCount};
 use serde::Deserialize;
@@ -53,10 +48,7 @@ pub(super) fn read(source: &Source, run: Option<&str>) -> Read {
         told.model = summary.model;
         told.load = summary.num_concurrent_requests.map(ToldLoad::Users);
     } else {
-        let mut table = String::new();
-        text.read_to_string(&mut table)
-            .map_err(|e| Trouble::unreadable(&e))?;
-        told.requests = rows(&table, run)?.iter().map(request).collect();
+        told.requests = rows(text, run)?;
         told.model = run.map(str::to_owned);
     }
     Ok(vec![told])
@@ -103,68 +95,78 @@ fn request(response: &Response) -> Foreign {
             .into_iter()
             .find(|&s| (code - f64::from(s)).abs() < 0.5)
     });
-    request.error = (!told.is_empty()).then_some(told);
+    request.error = (!told.is_empty()).then(|| told.into());
     spans.checked(request)
 }
 
-/// The rows of one run of a CSV.
-fn rows(content: &str, run: Option<&str>) -> Result<Vec<Response>, Trouble> {
-    let mut lines = content.lines().filter(|line| !line.trim().is_empty());
-    let header: Vec<&str> = lines
-        .next()
-        .unwrap_or_default()
-        .split(',')
-        .map(str::trim)
-        .collect();
-    let column = |name: &str| {
-        header.iter().position(|h| *h == name).ok_or_else(|| {
-            Trouble::new(
-                format!("there is no column `{name}`"),
-                "name the tool that wrote it with --from",
-            )
-        })
-    };
-    let at = [
-        column("ttft_s")?,
-        column("e2e_s")?,
-        column("input_tokens")?,
-        column("output_tokens")?,
-        column("error")?,
-    ];
-    let run_at = column("run").ok();
-    let mut runs: BTreeMap<&str, Vec<Response>> = BTreeMap::new();
+/// The requests of one run of a CSV.
+fn rows(text: impl BufRead, run: Option<&str>) -> Result<Vec<Foreign>, Trouble> {
+    let mut lines = text.lines();
+    let header = lines.next().transpose();
+    let header = header.map_err(|e| Trouble::unreadable(&e))?;
+    let header = header.unwrap_or_default();
+    let columns = Columns::of(&header)?;
+    let mut runs = BTreeSet::new();
+    let mut requests = Vec::new();
     for (line, number) in lines.zip(2_u32..) {
+        let line = line.map_err(|e| Trouble::unreadable(&e))?;
+        if line.trim().is_empty() {
+            continue;
+        }
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-        let response = row(&cells, at).ok_or_else(|| {
+        let name = columns.run.and_then(|at| cells.get(at));
+        let name = name.copied().unwrap_or_default();
+        if !runs.contains(name) {
+            runs.insert(name.to_owned());
+        }
+        if run.is_some_and(|run| run != name) {
+            continue;
+        }
+        let response = row(&cells, columns.at).ok_or_else(|| {
             Trouble::new(
                 format!("line {number} is not a row of numbers"),
                 "every row has ttft_s, e2e_s, input_tokens, output_tokens and error",
             )
         })?;
-        let name = run_at
-            .and_then(|at| cells.get(at))
-            .copied()
-            .unwrap_or_default();
-        runs.entry(name).or_default().push(response);
+        requests.push(request(&response));
     }
-    let names: Vec<&str> = runs.keys().copied().collect();
-    let chosen = match (run, names.as_slice()) {
-        (Some(run), _) => run.to_owned(),
-        (None, [only]) => (*only).to_owned(),
-        (None, _) => {
-            return Err(Trouble::new(
-                format!("the file holds {} runs: {}", names.len(), names.join(", ")),
-                "choose one with --run NAME: runs of several servers are several results",
-            ));
-        }
-    };
-    let known = names.join(", ");
-    runs.remove(chosen.as_str()).ok_or_else(|| {
-        Trouble::new(
-            format!("there is no run `{chosen}`"),
+    let known: Vec<&str> = runs.iter().map(String::as_str).collect();
+    let known = known.join(", ");
+    match run {
+        Some(run) if !runs.contains(run) => Err(Trouble::new(
+            format!("there is no run `{run}`"),
             format!("it holds {known}"),
-        )
-    })
+        )),
+        None if runs.len() > 1 => Err(Trouble::new(
+            format!("the file holds {} runs: {known}", runs.len()),
+            "choose one with --run NAME: runs of several servers are several results",
+        )),
+        _ => Ok(requests),
+    }
+}
+
+/// Where in a row of a CSV what stands.
+struct Columns {
+    run: Option<usize>,
+    at: [usize; 5],
+}
+
+impl Columns {
+    fn of(header: &str) -> Result<Self, Trouble> {
+        let find = |name: &str| header.split(',').position(|h| h.trim() == name);
+        let mut at = [0; 5];
+        let names = ["ttft_s", "e2e_s", "input_tokens", "output_tokens", "error"];
+        for (at, name) in at.iter_mut().zip(names) {
+            *at = find(name).ok_or_else(|| {
+                Trouble::new(
+                    format!("there is no column `{name}`"),
+                    "name the tool that wrote it with --from",
+                )
+            })?;
+        }
+        let run = find("run");
+        Ok(Self { run, at })
+    }
 }
 
 fn row(cells: &[&str], at: [usize; 5]) -> Option<Response> {

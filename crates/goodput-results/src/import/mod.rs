@@ -93,6 +93,8 @@ struct Told {
     own: Option<Box<PointRow>>,
     /// Whether the last line of the file was cut off.
     torn: bool,
+    /// What else this tool's files say that a reader of the point should know.
+    warnings: Vec<String>,
 }
 
 impl Told {
@@ -107,6 +109,7 @@ impl Told {
             duration: None,
             own: None,
             torn: false,
+            warnings: Vec::new(),
         }
     }
 }

@@ -12,7 +12,7 @@ use goodput_record::{
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Foreign {
     /// The id under which the server knew it.
-    pub(super) id: Option<String>,
+    pub(super) id: Option<Box<str>>,
     /// When it was due by the schedule.
     pub(super) due: Option<u64>,
     /// When it was sent.
@@ -28,7 +28,7 @@ pub(super) struct Foreign {
     /// To the last token.
     pub(super) last_token: Option<u64>,
     /// Gaps between token events.
-    pub(super) gaps: Option<Vec<u64>>,
+    pub(super) gaps: Option<Box<[u64]>>,
     /// Token events.
     pub(super) events: Option<u32>,
     /// To the end.
@@ -38,7 +38,7 @@ pub(super) struct Foreign {
     /// How it ended and what was counted.
     pub(super) end: End,
     /// Why it failed.
-    pub(super) error: Option<String>,
+    pub(super) error: Option<Box<str>>,
     /// Whether its times contradict each other.
     pub(super) impossible: bool,
     /// A row of our own, which is taken as it is.
@@ -251,7 +251,7 @@ impl Spans {
             Outcome::Ok | Outcome::Empty | Outcome::Cancelled
         ) {
             request.end.outcome = Outcome::Failed;
-            request.error = Some(format!("its times cannot be: {why}"));
+            request.error = Some(format!("its times cannot be: {why}").into());
         }
         request
     }

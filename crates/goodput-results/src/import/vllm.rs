@@ -156,7 +156,7 @@ fn request(file: &mut File, ttft: f64, i: usize) -> Foreign {
     }
     if first_token.is_some() && request.first_token.is_some() {
         request.last_token = first_token.map(|first| first + gaps.ns.iter().sum::<u64>());
-        request.gaps = Some(gaps.ns);
+        request.gaps = Some(gaps.ns.into());
     }
     let mut of = |what, column: &[f64]| spans.signed(what, *column.get(i)?);
     let latency = of("latency", &file.latencies).filter(|ns| *ns > 0);
@@ -173,6 +173,6 @@ fn request(file: &mut File, ttft: f64, i: usize) -> Foreign {
         request.end.words = count(text.words);
     }
     // A Python traceback: its last line says what happened.
-    request.error = error.map(|e| e.trim().lines().last().unwrap_or_default().to_owned());
+    request.error = error.map(|e| e.trim().lines().last().unwrap_or_default().into());
     spans.checked(request)
 }

@@ -434,6 +434,16 @@ fn a_load_that_no_file_tells_is_seen_from_its_times() {
         .collect();
     let import = told("held", &held.join("\n"));
     assert_eq!(import.points[0].concurrency, Some(3));
+    // The same with a client that takes 9 ms to send the next: three are in flight for less than
+    // four fifths of the time.
+    let slow: Vec<String> = (0..60)
+        .map(|i: u64| {
+            let (round, offset) = (i / 3, [0, 20, 60][(i % 3) as usize]);
+            line(1_000 * MS + round * 108 * MS + offset * MS, 99 * MS)
+        })
+        .collect();
+    let import = told("slow", &slow.join("\n"));
+    assert_eq!(import.points[0].concurrency, Some(3));
     // Five a second, short answers, now and then two at once.
     let spread: Vec<String> = (0..50)
         .map(|i: u64| {
