@@ -14,7 +14,7 @@ mod shards;
 
 pub use error::{Result, ResultsError};
 pub use folder::{Folder, read_result, write_whole};
-pub use import::{Import, ImportAsk, ToldLoad, Tool, import};
+pub use import::{Import, ImportAsk, ReadIn, ToldLoad, Tool, import};
 pub use lines::JsonLines;
 pub use requests::each_request;
 pub use rows::{MOST_WAITING, RowForm, RowJob, RowWriter};

@@ -59,9 +59,24 @@ impl JsonLines {
 
 /// Cuts a file of lines after its last whole one.
 fn cut_torn_line(file: &mut File) -> std::io::Result<()> {
+    let whole = after_last_whole(file)?;
+    file.set_len(whole)
+}
+
+/// Where the last whole line of a file of lines ends, in bytes.
+pub(crate) fn after_last_whole(file: &mut File) -> std::io::Result<u64> {
     /// Longer than any line: a row with a gap for each of a million tokens.
     const TAIL: u64 = 16 << 20;
     let length = file.seek(SeekFrom::End(0))?;
+    // Nearly always the file ends with a line.
+    let mut last = [0];
+    if length > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+    }
+    if last == *b"\n" {
+        return Ok(length);
+    }
     let from = file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
     let mut tail = Vec::new();
     file.read_to_end(&mut tail)?;
@@ -69,5 +84,5 @@ fn cut_torn_line(file: &mut File) -> std::io::Result<()> {
         .iter()
         .rposition(|&byte| byte == b'\n')
         .map_or(0, |at| at + 1);
-    file.set_len(from + whole as u64)
+    Ok(from + whole as u64)
 }

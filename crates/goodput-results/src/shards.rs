@@ -5,6 +5,7 @@
 //! merged figures are those that one process would have had, to the last digit.
 
 mod belong;
+mod clocks;
 mod facts;
 mod merge;
 #[cfg(test)]

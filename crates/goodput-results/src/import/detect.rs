@@ -1,13 +1,17 @@
 //! Which tool wrote a file, seen from its content.
 
-use std::{collections::BTreeSet, fmt, path::Path};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    io::{self, BufRead, Read},
+};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, Visitor},
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
-use super::text::without_nan;
+use super::source::Source;
 use crate::error::{Result, ResultsError};
 
 /// A tool whose files can be read.
@@ -89,6 +93,7 @@ impl fmt::Display for Tool {
 }
 
 /// The names in a JSON object, whatever they stand for.
+#[derive(Default)]
 struct Keys(BTreeSet<String>);
 
 impl<'de> Deserialize<'de> for Keys {
@@ -122,8 +127,9 @@ enum Seen {
 }
 
 /// The tool that wrote this, or why it cannot be used.
-pub(super) fn tool(path: &Path, content: &str) -> Result<Tool> {
-    match seen(content) {
+pub(super) fn tool(source: &Source) -> Result<Tool> {
+    let path = source.path();
+    match seen(source).map_err(|e| ResultsError::io("cannot read", path, e))? {
         Some(Seen::Requests(tool)) => Ok(tool),
         Some(Seen::Aggregate(tool)) => Err(ResultsError::import(
             path,
@@ -148,22 +154,63 @@ pub(super) fn tool(path: &Path, content: &str) -> Result<Tool> {
     }
 }
 
-fn seen(content: &str) -> Option<Seen> {
-    let start = content.trim_start();
-    let first_line = start.lines().next().unwrap_or_default();
-    if start.starts_with('[') {
-        let all: Vec<Keys> = serde_json::from_str(&without_nan(start)).ok()?;
-        return of_entry(all.first()?);
+/// The first byte that is no blank.
+fn first_byte(source: &Source) -> io::Result<Option<u8>> {
+    let mut text = source.bytes()?;
+    loop {
+        let piece = text.fill_buf()?;
+        if let Some(byte) = piece.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            return Ok(Some(*byte));
+        }
+        let length = piece.len();
+        if length == 0 {
+            return Ok(None);
+        }
+        text.consume(length);
     }
-    if !start.starts_with('{') {
-        let has = |name: &str| first_line.split(',').any(|column| column.trim() == name);
-        return (has("ttft_s") && has("e2e_s")).then_some(Seen::Requests(Tool::LlmPerf));
+}
+
+fn seen(source: &Source) -> io::Result<Option<Seen>> {
+    Ok(match first_byte(source)? {
+        None => None,
+        Some(b'[') => of_entry(&first_entry(source)?.unwrap_or_default()),
+        Some(b'{') => {
+            // The first of a line each, or of several documents one after the other.
+            let json = serde_json::Deserializer::from_reader(source.json()?);
+            let first = json.into_iter::<Keys>().next();
+            first.and_then(|keys| of_object(&keys.ok()?))
+        }
+        Some(_) => {
+            let mut line = Vec::new();
+            source.bytes()?.take(HEADER).read_until(b'\n', &mut line)?;
+            let line = String::from_utf8_lossy(&line);
+            let has = |name: &str| line.split(',').any(|column| column.trim() == name);
+            (has("ttft_s") && has("e2e_s")).then_some(Seen::Requests(Tool::LlmPerf))
+        }
+    })
+}
+
+/// The header of a table is no longer than this.
+const HEADER: u64 = 1 << 16;
+
+/// The names in the first element of an array.
+fn first_entry(source: &Source) -> io::Result<Option<Keys>> {
+    struct First<'a>(&'a mut Option<Keys>);
+    impl<'de> Visitor<'de> for First<'_> {
+        type Value = ();
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array")
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> std::result::Result<(), A::Error> {
+            *self.0 = all.next_element()?;
+            Ok(())
+        }
     }
-    // The first of a line each, or of several documents one after the other.
-    let text = without_nan(start);
-    let mut documents = serde_json::Deserializer::from_str(&text).into_iter::<Keys>();
-    let keys = documents.next()?.ok()?;
-    of_object(&keys)
+    let mut first = None;
+    // The rest of the array is not read: that it does not end here is no matter.
+    let _ =
+        serde_json::Deserializer::from_reader(source.json()?).deserialize_seq(First(&mut first));
+    Ok(first)
 }
 
 /// An entry of an array of requests.

@@ -8,13 +8,16 @@ use goodput_sweep::Finding;
 
 use super::{
     Told, ToldLoad, Tool,
-    load::{From, Laid},
+    load::{Fitted, From, Laid},
+    request::Foreign,
 };
 
 /// A first gap this many times the median of the others is no gap between tokens.
 const ROLE_GAP: u64 = 5;
 /// From this share of the answers on, the first chunk is taken for one without a token.
 const ROLE_SHARE: f64 = 0.5;
+/// Above this share of requests whose times cannot be, no figure of the point is believed.
+const MOST_IMPOSSIBLE: f64 = 0.05;
 /// Answers of fewer gaps say nothing of their first.
 const ROLE_GAPS: usize = 4;
 
@@ -32,50 +35,98 @@ pub(super) struct Seen {
     one_token: u64,
     /// Answers long enough to compare their first gap with the others, and those where it is none.
     first_gaps: (u64, u64),
-    /// First token before the send: the clock stepped.
-    backwards: u64,
+    /// Requests whose times contradict each other, and what the first of them says.
+    impossible: u64,
+    first_impossible: Option<Box<str>>,
+    /// Requests of which the file tells how many token events came.
+    events: u64,
     /// From due to sent, in ns, where the file tells both.
     waited: Distribution,
     characters: u64,
+    /// Output tokens by the tool's own tokenizer and by the server's usage, of answers that have both
+    /// and where they differ.
+    counted: (u64, u64),
     made_up: u64,
+    fitted: Option<Fitted>,
     chat: Option<bool>,
     load: Option<(ToldLoad, From)>,
 }
 
-/// Looks at the requests of a point and at the records that they became.
-pub(super) fn look(told: &Told, laid: &Laid, records: &[RequestRecord]) -> Seen {
-    let mut seen = Seen {
-        requests: told.requests.len() as u64,
-        made_up: laid.made_up as u64,
-        chat: told.chat,
-        load: Some((laid.load, laid.from)),
-        ..Seen::default()
-    };
-    for (request, record) in told.requests.iter().zip(records) {
-        let end = record.summary.end();
-        seen.characters += u64::from(end.characters);
-        match end.outcome {
-            Outcome::Ok => {
-                seen.ttft.record_option(request.first_token);
-                seen.ttft_as_told.record_option(request.first_token);
-                seen.one_token += u64::from(record.summary.output_tokens() == 1);
-            }
-            Outcome::Empty => {
-                seen.empty += 1;
-                seen.ttft_as_told.record(request.told_ttft.unwrap_or(0));
-            }
-            _ => seen.failed += 1,
-        }
-        if let Some(gaps) = request.gaps.as_deref().filter(|g| g.len() > ROLE_GAPS) {
-            seen.first_gaps.0 += 1;
-            seen.first_gaps.1 += u64::from(first_is_apart(gaps));
-        }
-        seen.backwards += u64::from(request.first_token == Some(0));
-        if let (Some(due), Some(sent)) = (request.due, request.sent) {
-            seen.waited.record(sent.saturating_sub(due));
+impl Seen {
+    /// Nothing yet, of a point.
+    pub(super) fn of(told: &Told, laid: &Laid) -> Self {
+        Self {
+            made_up: laid.made_up as u64,
+            chat: told.chat,
+            fitted: laid.fitted,
+            load: Some((laid.load, laid.from)),
+            ..Self::default()
         }
     }
-    seen
+
+    /// Looks at a request and at the record that it became.
+    pub(super) fn take(&mut self, request: &Foreign, record: &RequestRecord) {
+        self.requests += 1;
+        let end = record.summary.end();
+        self.characters += u64::from(end.characters);
+        if let Some(own) = end.tokenizer_tokens {
+            self.counted.0 += u64::from(own);
+            self.counted.1 += u64::from(record.summary.output_tokens());
+        }
+        self.events += u64::from(request.gaps.is_some() || request.events.is_some());
+        match end.outcome {
+            _ if request.impossible => {
+                self.impossible += 1;
+                self.first_impossible = self.first_impossible.take().or(request.error.clone());
+            }
+            Outcome::Ok => {
+                self.ttft.record_option(request.first_token);
+                self.ttft_as_told.record_option(request.first_token);
+                self.one_token += u64::from(record.summary.output_tokens() == 1);
+            }
+            Outcome::Empty => {
+                self.empty += 1;
+                self.ttft_as_told.record(request.told_ttft.unwrap_or(0));
+            }
+            _ => self.failed += 1,
+        }
+        if let Some(gaps) = request.gaps.as_deref().filter(|g| g.len() > ROLE_GAPS) {
+            self.first_gaps.0 += 1;
+            self.first_gaps.1 += u64::from(first_is_apart(gaps));
+        }
+        if let (Some(due), Some(sent)) = (request.due, request.sent) {
+            self.waited.record(sent.saturating_sub(due));
+        }
+    }
+
+    /// Whether the file tells how late requests were sent.
+    pub(super) fn tells_lateness(&self) -> bool {
+        self.waited.count() > 0
+    }
+
+    /// Whether the file tells how many token events came.
+    pub(super) const fn tells_events(&self) -> bool {
+        self.events > 0
+    }
+
+    /// Whether the file tells how long the text was.
+    pub(super) const fn tells_text(&self) -> bool {
+        self.characters > 0
+    }
+
+    /// Why the point may not be used.
+    pub(super) fn invalid(&self) -> Vec<String> {
+        let share = self.impossible as f64 / self.requests.max(1) as f64;
+        let untrue = (share > MOST_IMPOSSIBLE).then(|| {
+            format!(
+                "{} of {} requests have times that cannot be ({})",
+                self.impossible,
+                self.requests,
+                self.first_impossible.as_deref().unwrap_or_default()
+            )
+        });
+        untrue.into_iter().collect()
+    }
 }
 
 /// Whether the first gap is far longer than the others: the chunk before it carried no token.
@@ -86,8 +137,8 @@ fn first_is_apart(gaps: &[u64]) -> bool {
 }
 
 /// What a reader of one point should know beside its figures.
-pub(super) fn warnings(laid: &Laid) -> Vec<String> {
-    let mut warnings = Vec::new();
+pub(super) fn warnings(told: &Told, laid: &Laid) -> Vec<String> {
+    let mut warnings = told.warnings.clone();
     if laid.from == From::Seen {
         let what = match laid.load {
             ToldLoad::Users(users) => format!("{users} requests were held in flight"),
@@ -97,17 +148,29 @@ pub(super) fn warnings(laid: &Laid) -> Vec<String> {
             "the file does not tell the load; by its times {what} (say it with --concurrency or --rate)"
         ));
     }
+    if told.tool == Tool::Goodput && told.own.is_none() {
+        warnings.push(
+            "whether this point was valid is not known: no result.json that has it lies beside its requests (import the requests.jsonl of a whole result folder)"
+                .to_owned(),
+        );
+    }
+    if told.torn {
+        warnings.push(
+            "the last line of the file is cut off and was left out: the program that wrote it was stopped"
+                .to_owned(),
+        );
+    }
     warnings
 }
 
 /// The findings on all points of an import.
 pub(super) fn of(tool: Tool, points: &[(&PointRow, &Seen)]) -> Vec<Finding> {
-    if tool == Tool::Goodput {
-        return Vec::new();
-    }
     let mut all = Seen::default();
     for (_, seen) in points {
         all.add(seen);
+    }
+    if tool == Tool::Goodput {
+        return all.impossible(tool).into_iter().collect();
     }
     let open = points.iter().any(|(row, _)| row.mode == Mode::Open);
     [
@@ -117,9 +180,10 @@ pub(super) fn of(tool: Tool, points: &[(&PointRow, &Seen)]) -> Vec<Finding> {
         all.failures(tool),
         all.role_chunk(tool),
         all.one_token(tool),
+        all.impossible(tool),
         all.clock(tool),
         all.waited(tool, open),
-        to_the_end(tool),
+        all.another_tpot(tool),
     ]
     .into_iter()
     .flatten()
@@ -145,9 +209,17 @@ impl Seen {
         self.one_token += other.one_token;
         self.first_gaps.0 += other.first_gaps.0;
         self.first_gaps.1 += other.first_gaps.1;
-        self.backwards += other.backwards;
+        self.impossible += other.impossible;
+        self.events += other.events;
+        self.first_impossible = self
+            .first_impossible
+            .take()
+            .or(other.first_impossible.clone());
+        self.fitted = self.fitted.or(other.fitted);
         self.waited.merge(&other.waited);
         self.characters += other.characters;
+        self.counted.0 += other.counted.0;
+        self.counted.1 += other.counted.1;
         self.made_up += other.made_up;
         self.chat = self.chat.or(other.chat);
         self.load = self.load.or(other.load);
@@ -173,11 +245,22 @@ impl Seen {
     }
 
     fn made_up(&self) -> Option<Finding> {
+        let how = match self.fitted {
+            None => String::new(),
+            Some(fitted) if fitted.fits => format!(
+                ", and stretched to the {:.1} s that the file says the run took (without that they fill {:.1} s)",
+                fitted.told_s, fitted.laid_s
+            ),
+            Some(fitted) => format!(
+                "; the file says that the run took {:.1} s, but they fill {:.1} s: tokens a second are too low, or the load is another one",
+                fitted.told_s, fitted.laid_s
+            ),
+        };
         (self.made_up > 0).then(|| {
             finding(
                 "start-times-not-told",
                 format!(
-                    "{} of {} requests have no start in the file: they were laid out as the load says, users without a pause or arrivals at even distances",
+                    "{} of {} requests have no start in the file: they were laid out as the load says, users without a pause or arrivals at even distances{how}",
                     self.made_up, self.requests
                 ),
                 "latencies are as recorded; tokens a second, requests in flight and the course of time are reconstructed",
@@ -269,27 +352,37 @@ impl Seen {
         })
     }
 
-    fn clock(&self, tool: Tool) -> Option<Finding> {
-        if tool != Tool::GuideLlm {
+    /// Times that cannot be: a clock was set while the run went on.
+    fn impossible(&self, tool: Tool) -> Option<Finding> {
+        if self.impossible == 0 {
             return None;
         }
-        let evidence = "GuideLLM stamps by the wall clock, which may be set while a run goes on";
-        if self.backwards == 0 {
-            return Some(finding(
-                "wall-clock",
-                format!("{evidence}; no request of this file has its first token before its start"),
-                "a step of the clock forward would not show: keep the client's clock slewed, not stepped",
-            ));
-        }
+        let clock = if tool == Tool::GuideLlm {
+            "GuideLLM stamps by the wall clock, which was set during the run"
+        } else {
+            "a clock was set during the run, or the file was changed"
+        };
         Some(Finding {
             severe: true,
             ..finding(
-                "wall-clock",
+                "impossible-times",
                 format!(
-                    "{evidence}: {} of {} requests have their first token no later than their start",
-                    self.backwards, self.requests
+                    "{} of {} requests have times that cannot be ({}); {tool} has them in its percentiles",
+                    self.impossible,
+                    self.requests,
+                    self.first_impossible.as_deref().unwrap_or_default()
                 ),
-                "the clock was set during the run: measure again",
+                &format!("they are misses here and in no percentile; {clock}: measure again"),
+            )
+        })
+    }
+
+    fn clock(&self, tool: Tool) -> Option<Finding> {
+        (tool == Tool::GuideLlm && self.impossible == 0).then(|| {
+            finding(
+                "wall-clock",
+                "GuideLLM stamps by the wall clock, which may be set while a run goes on; no request of this file has its first token before its start".to_owned(),
+                "a step of the clock forward would not show: keep the client's clock slewed, not stepped",
             )
         })
     }
@@ -311,22 +404,30 @@ impl Seen {
             "here latencies run from the instant at which a request was due, as its user would have felt them",
         ))
     }
-}
 
-/// Tools whose time per token runs to the end of the stream, not to the last token.
-fn to_the_end(tool: Tool) -> Option<Finding> {
-    let told = match tool {
-        Tool::LlmPerf => {
-            "llmperf's inter-token latency is the whole latency, the wait for the first token included, over the tokens it counted; the end of the stream stands for the last token"
-        }
-        Tool::ItlLines => {
-            "the harness's own TPOT runs to the end of the stream; here to the last token, as its gaps have it"
-        }
-        _ => return None,
-    };
-    Some(finding(
-        "another-tpot",
-        told.to_owned(),
-        "TPOT here is (last - first token) / (tokens - 1): it is not the figure that was published",
-    ))
+    /// Figures that the tool calls by a name that means something else here.
+    fn another_tpot(&self, tool: Tool) -> Option<Finding> {
+        let own_count = format!(
+            "{tool} divides by the tokens that its own tokenizer counted, {} in all; the server's usage has {}",
+            self.counted.0, self.counted.1
+        );
+        let told = match tool {
+            Tool::LlmPerf => {
+                "llmperf's inter-token latency is the whole latency, the wait for the first token included, over the tokens it counted; the end of the stream stands for the last token"
+            }
+            Tool::ItlLines => {
+                "the harness's own TPOT runs to the end of the stream; here to the last token, as its gaps have it"
+            }
+            Tool::GuideLlm => {
+                "GuideLLM's TPOT is the whole latency over all tokens; what is TPOT here it calls ITL; its percentiles are the next larger sample, not between two"
+            }
+            Tool::AiPerf | Tool::InferencePerf if self.counted.0 > 0 => &own_count,
+            _ => return None,
+        };
+        Some(finding(
+            "another-tpot",
+            told.to_owned(),
+            "TPOT here is (last - first token) / (tokens - 1), by the server's count where it is told: it is not the figure that was published",
+        ))
+    }
 }

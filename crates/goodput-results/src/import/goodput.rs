@@ -1,46 +1,90 @@
 //! Our own `requests.jsonl`, to be judged by another SLO. The loads are taken from the
 //! `result.json` beside it.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use goodput_ledger::{Mode, PointRow};
 use goodput_record::{Outcome, Phase, RequestRow};
 
-use super::{Read, Told, ToldLoad, Tool, Trouble, request::Foreign};
+use super::{Read, Told, ToldLoad, Tool, Trouble, python::lines, request::Foreign, source::Source};
 use crate::folder::read_result;
 
-pub(super) fn read(file: &Path, content: &str) -> Read {
+pub(super) fn read(source: &Source) -> Read {
     let mut points: BTreeMap<u32, Vec<Foreign>> = BTreeMap::new();
-    for line in content.lines().filter(|line| !line.trim().is_empty()) {
-        let row: RequestRow =
-            serde_json::from_str(line).map_err(|e| Trouble::form(Tool::Goodput, &e))?;
+    let text = source.bytes().map_err(|e| Trouble::unreadable(&e))?;
+    let torn = lines(text, Tool::Goodput, |row: RequestRow| {
         if row.phase != Phase::Warmup {
             points.entry(row.point).or_default().push(request(row));
         }
-    }
-    let beside = file.parent().map(|folder| folder.join("result.json"));
-    let result = beside.and_then(|path| read_result(&path).ok());
-    let row = |number: u32| result.as_ref()?.points.iter().find(|p| p.point == number);
-    let told = |(number, requests): (u32, Vec<Foreign>)| Told {
-        tool: Tool::Goodput,
-        model: result.as_ref().map(|r| r.holds_for.model.clone()),
-        load: row(number).and_then(load),
-        chat: None,
-        window: row(number).and_then(|row| window(&requests, row)),
-        requests,
+    })?;
+    let result = read_result(&source.path().with_file_name("result.json")).ok();
+    let told = |(number, requests): (u32, Vec<Foreign>)| {
+        let mut result_points = result.iter().flat_map(|r| &r.points);
+        let own = result_points.find(|p| p.point == number);
+        Told {
+            model: result.as_ref().map(|r| r.holds_for.model.clone()),
+            load: own.and_then(load),
+            window: own.and_then(|row| window(&requests, row)),
+            own: own.cloned().map(Box::new),
+            torn,
+            requests,
+            ..Told::new(Tool::Goodput)
+        }
     };
     Ok(points.into_iter().map(told).collect())
 }
 
-fn request(row: RequestRow) -> Foreign {
+fn request(mut row: RequestRow) -> Foreign {
+    // They are of another SLO.
+    row.verdicts.clear();
+    let why = contradiction(&row);
+    if let Some(why) = &why {
+        miss(&mut row, why);
+    }
     Foreign {
         due: Some(row.origin_ns),
         sent: row.sent_ns,
         lived: row
             .end_ns
             .saturating_sub(row.sent_ns.unwrap_or(row.origin_ns)),
+        impossible: why.is_some(),
+        error: row.error.clone().map(Into::into),
         row: Some(Box::new(row)),
         ..Foreign::of(Outcome::Ok)
+    }
+}
+
+/// What cannot be about the instants of a row.
+fn contradiction(row: &RequestRow) -> Option<String> {
+    let before = |at: Option<u64>, other: Option<u64>| {
+        let early = other?.checked_sub(at?).filter(|ns| *ns > 0)?;
+        Some(early as f64 / 1e9)
+    };
+    let ttft = before(row.first_token_ns, Some(row.origin_ns));
+    let last = before(row.last_token_ns, row.first_token_ns);
+    ttft.map(|seconds| format!("TTFT of -{seconds:.6} s"))
+        .or(last.map(|seconds| format!("last token {seconds:.6} s before the first")))
+}
+
+/// Makes a row a miss of which no figure is taken.
+fn miss(row: &mut RequestRow, why: &str) {
+    row.outcome = Outcome::Failed;
+    row.error = Some(format!("its times cannot be: {why}"));
+    row.first_token_ns = None;
+    row.first_answer_ns = None;
+    row.last_token_ns = None;
+    row.gap_ns = None;
+    row.tokens_per_event = None;
+    for figure in [
+        &mut row.ttft_ms,
+        &mut row.ttft_answer_ms,
+        &mut row.tpot_ms,
+        &mut row.tpot_median_ms,
+        &mut row.itl_p99_ms,
+        &mut row.stall_ms,
+        &mut row.e2e_ms,
+    ] {
+        *figure = None;
     }
 }
 

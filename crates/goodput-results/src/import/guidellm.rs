@@ -9,8 +9,9 @@ use serde::Deserialize;
 
 use super::{
     Read, Told, ToldLoad, Tool, Trouble,
-    request::{Foreign, count},
-    text::without_nan,
+    python::TextLength,
+    request::{Foreign, Spans, count},
+    source::Source,
 };
 
 #[derive(Debug, Deserialize)]
@@ -68,8 +69,8 @@ struct Groups {
 struct Request {
     #[serde(rename = "request_id")]
     id: Option<String>,
-    output: Option<String>,
-    reasoning_output: Option<String>,
+    output: Option<TextLength>,
+    reasoning_output: Option<TextLength>,
     info: Info,
     #[serde(default)]
     input_metrics: Usage,
@@ -111,9 +112,10 @@ struct Timings {
     resolve_end: Option<f64>,
 }
 
-pub(super) fn read(content: &str) -> Read {
-    let file: File = serde_json::from_str(&without_nan(content))
-        .map_err(|e| Trouble::form(Tool::GuideLlm, &e))?;
+pub(super) fn read(source: &Source) -> Read {
+    let text = source.json().map_err(|e| Trouble::unreadable(&e))?;
+    let file: File =
+        serde_json::from_reader(text).map_err(|e| Trouble::form(Tool::GuideLlm, &e))?;
     Ok(file.benchmarks.into_iter().map(point).collect())
 }
 
@@ -139,27 +141,27 @@ fn point(benchmark: Benchmark) -> Told {
     requests.sort_by_key(|r| r.sent.or(r.due));
     let measured = &benchmark.scheduler_metrics;
     Told {
-        tool: Tool::GuideLlm,
         model: benchmark.config.backend.model,
         load,
-        chat: None,
         requests,
         window: measured
             .measure_start_time
             .zip(measured.measure_end_time)
             .filter(|(from, to)| *from > 0.0 && to > from)
             .map(|(from, to)| (nanos_of(from), nanos_of(to))),
+        ..Told::new(Tool::GuideLlm)
     }
 }
 
 fn request(request: Request, outcome: Outcome) -> Foreign {
     let at = &request.info.timings;
     let start = at.request_start.or(at.resolve_start);
-    let since = |t: Option<f64>| Some(nanos_of((t? - start?).max(0.0)));
+    let mut spans = Spans::default();
+    let mut since = |what, t: Option<f64>| spans.signed(what, t? - start?);
     let output = request.output_tokens.or(request.output_metrics.text_tokens);
     // The server's usage where it sent one, else the number of events; the file does not say which.
     let output = output.map(|n| TokenCount::Tokenizer(count(n)));
-    let first_token = since(at.first_token_iteration);
+    let first_token = since("TTFT", at.first_token_iteration);
     let mut out = if outcome == Outcome::Ok {
         Foreign::answered(first_token, output)
     } else {
@@ -169,39 +171,35 @@ fn request(request: Request, outcome: Outcome) -> Foreign {
         cut
     };
     if out.first_token.is_some() {
-        out.first_answer = since(at.first_output_token_iteration);
-        out.last_token = since(at.last_token_iteration).or(first_token);
+        out.first_answer = since("first output token", at.first_output_token_iteration);
+        out.last_token = since("last token", at.last_token_iteration).or(first_token);
         out.events = (at.token_iterations > 0).then(|| count(at.token_iterations));
     }
     out.sent = start.map(nanos_of);
     out.due = at.targeted_start.map(nanos_of);
-    out.lived = since(at.request_end.or(at.resolve_end)).unwrap_or(0);
+    out.lived = since("end", at.request_end.or(at.resolve_end)).unwrap_or(0);
     let input = request.prompt_tokens.or(request.input_metrics.text_tokens);
     out.end.input_tokens = input.map(count);
     out.end.cached_tokens = request.input_metrics.cached_tokens.map(count);
     (out.end.characters, out.end.words) = text(&request);
-    out.id = request.id;
-    out.error = request.info.error;
-    out
+    out.id = request.id.map(Into::into);
+    out.error = request.info.error.map(Into::into);
+    spans.checked(out)
 }
 
 /// Characters and words of an answer: of its text where it was kept, else as GuideLLM counted.
 fn text(request: &Request) -> (u32, u32) {
-    let parts = [&request.reasoning_output, &request.output];
-    if parts.iter().all(|part| part.is_none()) {
-        let told = &request.output_metrics;
-        let of = |n: Option<u64>| count(n.unwrap_or(0));
-        return (of(told.text_characters), of(told.text_words));
-    }
-    let sum = |of: fn(&str) -> usize| {
-        parts
-            .iter()
-            .filter_map(|p| p.as_deref())
-            .map(of)
-            .sum::<usize>()
-    };
-    (
-        count(sum(|t| t.chars().count()) as u64),
-        count(sum(|t| t.split_whitespace().count()) as u64),
-    )
+    let told = &request.output_metrics;
+    let sum = [request.reasoning_output, request.output]
+        .into_iter()
+        .flatten()
+        .reduce(|a, b| TextLength {
+            characters: a.characters + b.characters,
+            words: a.words + b.words,
+        })
+        .unwrap_or_else(|| TextLength {
+            characters: told.text_characters.unwrap_or(0),
+            words: told.text_words.unwrap_or(0),
+        });
+    (count(sum.characters), count(sum.words))
 }

@@ -3,13 +3,16 @@
 //!
 //! Source: kubernetes-sigs/inference-perf, `inference_perf/{apis,reportgen}/base.py`.
 
+use std::{fs, path::Path};
+
 use goodput_record::{Outcome, TokenCount, nanos_of};
 use serde::Deserialize;
 
 use super::{
-    Read, Told, Tool, Trouble,
-    request::{Foreign, count},
-    text::without_nan,
+    Read, Told, ToldLoad, Tool, Trouble,
+    python::elements,
+    request::{Foreign, Spans, count},
+    source::Source,
 };
 
 #[derive(Debug, Deserialize)]
@@ -61,18 +64,86 @@ struct Error {
     error_msg: String,
 }
 
-pub(super) fn read(content: &str) -> Read {
-    let entries: Vec<Entry> = serde_json::from_str(&without_nan(content))
-        .map_err(|e| Trouble::form(Tool::InferencePerf, &e))?;
-    Ok(vec![Told {
-        tool: Tool::InferencePerf,
-        model: entries.iter().find_map(model),
-        load: None,
-        chat: None,
-        requests: entries.into_iter().map(request).collect(),
-        window: None,
-    }])
+pub(super) fn read(source: &Source) -> Read {
+    let text = source.json().map_err(|e| Trouble::unreadable(&e))?;
+    let mut told = Told::new(Tool::InferencePerf);
+    elements(text, Tool::InferencePerf, |entry: Entry| {
+        if told.model.is_none() {
+            told.model = model(&entry);
+        }
+        told.requests.push(request(entry));
+    })?;
+    Ok(by_stage(told, &stages(source.path())))
 }
+
+/// What `stage_N_lifecycle_metrics.json` beside the requests tells of a stage.
+#[derive(Debug, Deserialize)]
+struct Stage {
+    load_summary: Load,
+}
+
+#[derive(Debug, Deserialize)]
+struct Load {
+    count: usize,
+    requested_rate: Option<f64>,
+    concurrency: Option<u32>,
+    schedule_delay: Option<Delay>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Delay {
+    median: f64,
+    p99: Option<f64>,
+    max: f64,
+}
+
+/// The stages of the run whose requests these are.
+fn stages(requests: &Path) -> Vec<Load> {
+    let stage = |number: u32| {
+        let name = format!("stage_{number}_lifecycle_metrics.json");
+        let text = fs::read_to_string(requests.with_file_name(name)).ok()?;
+        serde_json::from_str::<Stage>(&text).ok()
+    };
+    (0..).map_while(stage).map(|s| s.load_summary).collect()
+}
+
+/// The requests stage by stage: the file has those of all stages and does not say which is whose,
+/// but one stage is sent after the other.
+fn by_stage(mut all: Told, stages: &[Load]) -> Vec<Told> {
+    let counted: usize = stages.iter().map(|stage| stage.count).sum();
+    if counted != all.requests.len() {
+        if !stages.is_empty() {
+            all.warnings.push(format!(
+                "the file has {} requests and the stages beside it {counted}: they are not told apart",
+                all.requests.len()
+            ));
+        }
+        return vec![all];
+    }
+    all.requests.sort_by_key(|request| request.sent);
+    let mut requests = all.requests.into_iter();
+    let point = |stage: &Load| {
+        let mut told = Told::new(Tool::InferencePerf);
+        told.model.clone_from(&all.model);
+        told.requests = requests.by_ref().take(stage.count).collect();
+        let users = stage.concurrency.map(ToldLoad::Users);
+        told.load = users.or(stage.requested_rate.map(ToldLoad::Rate));
+        let delay = stage.schedule_delay.as_ref();
+        if let Some(delay) = delay.filter(|d| users.is_none() && d.max > LATE_S) {
+            told.warnings.push(format!(
+                "requests were sent {:.1} ms (p50) and {:.1} ms ({}) after they were due, by the file of the stage; that of the requests does not tell which: latencies run from the send, and look shorter than users would have felt them",
+                delay.median * 1e3,
+                delay.p99.unwrap_or(delay.max) * 1e3,
+                if delay.p99.is_some() { "p99" } else { "most" }
+            ));
+        }
+        told
+    };
+    stages.iter().map(point).collect()
+}
+
+/// Requests that were sent later than this were not sent on time.
+const LATE_S: f64 = 0.01;
 
 /// The model that a request's body asks for.
 fn model(entry: &Entry) -> Option<String> {
@@ -93,15 +164,16 @@ fn request(entry: Entry) -> Foreign {
     .into_iter()
     .find(|times| !times.is_empty())
     .unwrap_or_default();
-    let since = |at: f64| nanos_of((at - entry.start_time).max(0.0));
-    let output = usage
-        .completion_tokens
-        .map(|n| TokenCount::Usage(count(n)))
-        .or(answer
-            .output_tokens
-            .or(info.output_tokens)
-            .map(|n| TokenCount::Tokenizer(count(n))));
-    let first_token = times.first().copied().map(since);
+    let mut spans = Spans::default();
+    let mut since = |what, at: f64| spans.signed(what, at - entry.start_time);
+    let own = answer.output_tokens.or(info.output_tokens).map(count);
+    let counted = usage.completion_tokens.map(count);
+    let output = counted
+        .map(TokenCount::Usage)
+        .or(own.map(TokenCount::Tokenizer));
+    let first_token = times.first().and_then(|&at| since("TTFT", at));
+    let last_token = times.last().and_then(|&at| since("last token", at));
+    let lived = since("end", entry.end_time);
     let mut out = match &entry.error {
         None => Foreign::answered(first_token, output),
         Some(error) => {
@@ -111,19 +183,21 @@ fn request(entry: Entry) -> Foreign {
         }
     };
     if out.first_token.is_some() {
-        let gap = |pair: &[f64]| nanos_of((pair[1] - pair[0]).max(0.0));
-        out.gaps = Some(times.windows(2).map(gap).collect());
-        out.last_token = times.last().copied().map(since);
+        let mut gap = |pair: &[f64]| spans.signed("gap between tokens", pair[1] - pair[0]);
+        let gaps = times.windows(2).map(|pair| gap(pair).unwrap_or(0));
+        out.gaps = Some(gaps.collect());
+        out.last_token = last_token;
     }
     out.sent = Some(nanos_of(entry.start_time));
-    out.lived = since(entry.end_time);
+    out.lived = lived.unwrap_or(0);
+    out.end.tokenizer_tokens = own.filter(|_| counted.is_some() && counted != own);
     out.end.input_tokens = usage.prompt_tokens.or(info.input_tokens).map(count);
     out.end.cached_tokens = usage
         .prompt_tokens_details
         .and_then(|d| d.cached_tokens)
         .map(count);
-    out.error = entry.error.map(|e| e.error_msg);
-    out
+    out.error = entry.error.map(|e| e.error_msg.into());
+    spans.checked(out)
 }
 
 fn outcome(error: &Error) -> Outcome {

@@ -6,7 +6,9 @@ use serde::Deserialize;
 
 use super::{
     Read, Told, Tool, Trouble,
-    request::{Foreign, count, span},
+    python::lines,
+    request::{Foreign, Spans, count},
+    source::Source,
 };
 
 #[derive(Debug, Deserialize)]
@@ -14,31 +16,22 @@ struct Line {
     input_tokens: u64,
     output_tokens: u64,
     ttft_s: f64,
-    itls_us: Vec<u64>,
+    itls_us: Vec<i64>,
     ok: bool,
 }
 
-pub(super) fn read(content: &str) -> Read {
-    let lines = content.lines().filter(|line| !line.trim().is_empty());
-    let requests: Result<Vec<Foreign>, Trouble> = lines
-        .map(|line| {
-            serde_json::from_str(line)
-                .map(|line| request(&line))
-                .map_err(|e| Trouble::form(Tool::ItlLines, &e))
-        })
-        .collect();
-    Ok(vec![Told {
-        tool: Tool::ItlLines,
-        model: None,
-        load: None,
-        chat: None,
-        requests: requests?,
-        window: None,
-    }])
+pub(super) fn read(source: &Source) -> Read {
+    let text = source.json().map_err(|e| Trouble::unreadable(&e))?;
+    let mut told = Told::new(Tool::ItlLines);
+    told.torn = lines(text, Tool::ItlLines, |line: Line| {
+        told.requests.push(request(&line));
+    })?;
+    Ok(vec![told])
 }
 
 fn request(line: &Line) -> Foreign {
-    let first_token = span(line.ttft_s);
+    let mut spans = Spans::default();
+    let first_token = spans.span("TTFT", line.ttft_s);
     let tokens = TokenCount::Tokenizer(count(line.output_tokens));
     let mut request = if line.ok {
         Foreign::answered(first_token, Some(tokens))
@@ -48,12 +41,17 @@ fn request(line: &Line) -> Foreign {
             ..Foreign::of(Outcome::Failed)
         }
     };
+    if line.ok && first_token.is_none() && line.output_tokens > 0 {
+        spans.must_not_be_zero("TTFT");
+    }
     if let Some(first) = request.first_token {
-        let gaps: Vec<u64> = line.itls_us.iter().map(|us| us * 1000).collect();
+        let seconds = |us: &i64| *us as f64 / 1e6;
+        let mut gap = |us| spans.signed("gap between tokens", seconds(us)).unwrap_or(0);
+        let gaps: Box<[u64]> = line.itls_us.iter().map(&mut gap).collect();
         request.last_token = Some(first + gaps.iter().sum::<u64>());
         request.gaps = Some(gaps);
     }
     request.lived = request.last_token.or(first_token).unwrap_or(0);
     request.end.input_tokens = Some(count(line.input_tokens));
-    request
+    spans.checked(request)
 }

@@ -3,15 +3,16 @@
 //!
 //! Source: ray-project/llmperf, and the files of ray-project/llmperf-leaderboard.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeSet, fs, io::BufRead, path::Path};
 
 use goodput_record::{Outcome, TokenCount};
 use serde::Deserialize;
 
 use super::{
-    Read, Told, Tool, Trouble,
-    request::{Foreign, count, span},
-    text::without_nan,
+    Read, Told, ToldLoad, Tool, Trouble,
+    python::elements,
+    request::{Foreign, Spans, count},
+    source::Source,
 };
 
 /// One response, under the names of either file.
@@ -22,30 +23,55 @@ struct Response {
     end_to_end_latency_s: f64,
     number_input_tokens: u64,
     number_output_tokens: u64,
-    error_code: Option<f64>,
-    error_msg: Option<String>,
+    /// A status, -1 for an error without one, or whatever the server's error object has as its code.
+    error_code: serde_json::Value,
+    error_msg: serde_json::Value,
 }
 
-pub(super) fn read(content: &str, run: Option<&str>) -> Read {
-    let responses = if content.trim_start().starts_with('[') {
-        serde_json::from_str(&without_nan(content)).map_err(|e| Trouble::form(Tool::LlmPerf, &e))?
+/// What `*_summary.json` beside the responses tells of the run.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Summary {
+    model: Option<String>,
+    num_concurrent_requests: Option<u32>,
+}
+
+pub(super) fn read(source: &Source, run: Option<&str>) -> Read {
+    let mut told = Told::new(Tool::LlmPerf);
+    let mut text = source.json().map_err(|e| Trouble::unreadable(&e))?;
+    let first = text.fill_buf().map_err(|e| Trouble::unreadable(&e))?;
+    if first.trim_ascii_start().starts_with(b"[") {
+        elements(text, Tool::LlmPerf, |one: Response| {
+            told.requests.push(request(&one));
+        })?;
+        let summary = summary(source.path()).unwrap_or_default();
+        told.model = summary.model;
+        told.load = summary.num_concurrent_requests.map(ToldLoad::Users);
     } else {
-        rows(content, run)?
-    };
-    Ok(vec![Told {
-        tool: Tool::LlmPerf,
-        model: run.map(str::to_owned),
-        load: None,
-        chat: None,
-        requests: responses.iter().map(request).collect(),
-        window: None,
-    }])
+        told.requests = rows(text, run)?;
+        told.model = run.map(str::to_owned);
+    }
+    Ok(vec![told])
+}
+
+fn summary(responses: &Path) -> Option<Summary> {
+    let name = responses.file_name()?.to_str()?;
+    let name = name.strip_suffix("_individual_responses.json")?;
+    let beside = responses.with_file_name(format!("{name}_summary.json"));
+    serde_json::from_str(&fs::read_to_string(beside).ok()?).ok()
 }
 
 fn request(response: &Response) -> Foreign {
-    let first_token = span(response.ttft_s);
-    let code = response.error_code.filter(|code| code.abs() > 0.0);
-    let failed = code.is_some() || response.error_msg.as_ref().is_some_and(|m| !m.is_empty());
+    let mut spans = Spans::default();
+    let first_token = spans.span("TTFT", response.ttft_s);
+    let end = spans.span("end-to-end latency", response.end_to_end_latency_s);
+    let code = response.error_code.as_f64();
+    let told = match &response.error_msg {
+        serde_json::Value::String(message) => message.clone(),
+        serde_json::Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    let failed = !(response.error_code.is_null() || code == Some(0.0)) || !told.is_empty();
     let mut request = if failed {
         let outcome = match code {
             Some(429.0 | 503.0) => Outcome::Rejected,
@@ -53,10 +79,12 @@ fn request(response: &Response) -> Foreign {
         };
         Foreign::of(outcome)
     } else {
+        if first_token.is_none() && response.number_output_tokens > 0 {
+            spans.must_not_be_zero("TTFT");
+        }
         let tokens = TokenCount::Tokenizer(count(response.number_output_tokens));
         Foreign::answered(first_token, Some(tokens))
     };
-    let end = span(response.end_to_end_latency_s);
     if request.first_token.is_some() {
         request.last_token = end;
     }
@@ -67,68 +95,78 @@ fn request(response: &Response) -> Foreign {
             .into_iter()
             .find(|&s| (code - f64::from(s)).abs() < 0.5)
     });
-    request.error = response.error_msg.clone().filter(|m| !m.is_empty());
-    request
+    request.error = (!told.is_empty()).then(|| told.into());
+    spans.checked(request)
 }
 
-/// The rows of one run of a CSV.
-fn rows(content: &str, run: Option<&str>) -> Result<Vec<Response>, Trouble> {
-    let mut lines = content.lines().filter(|line| !line.trim().is_empty());
-    let header: Vec<&str> = lines
-        .next()
-        .unwrap_or_default()
-        .split(',')
-        .map(str::trim)
-        .collect();
-    let column = |name: &str| {
-        header.iter().position(|h| *h == name).ok_or_else(|| {
-            Trouble::new(
-                format!("there is no column `{name}`"),
-                "name the tool that wrote it with --from",
-            )
-        })
-    };
-    let at = [
-        column("ttft_s")?,
-        column("e2e_s")?,
-        column("input_tokens")?,
-        column("output_tokens")?,
-        column("error")?,
-    ];
-    let run_at = column("run").ok();
-    let mut runs: BTreeMap<&str, Vec<Response>> = BTreeMap::new();
+/// The requests of one run of a CSV.
+fn rows(text: impl BufRead, run: Option<&str>) -> Result<Vec<Foreign>, Trouble> {
+    let mut lines = text.lines();
+    let header = lines.next().transpose();
+    let header = header.map_err(|e| Trouble::unreadable(&e))?;
+    let header = header.unwrap_or_default();
+    let columns = Columns::of(&header)?;
+    let mut runs = BTreeSet::new();
+    let mut requests = Vec::new();
     for (line, number) in lines.zip(2_u32..) {
+        let line = line.map_err(|e| Trouble::unreadable(&e))?;
+        if line.trim().is_empty() {
+            continue;
+        }
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-        let response = row(&cells, at).ok_or_else(|| {
+        let name = columns.run.and_then(|at| cells.get(at));
+        let name = name.copied().unwrap_or_default();
+        if !runs.contains(name) {
+            runs.insert(name.to_owned());
+        }
+        if run.is_some_and(|run| run != name) {
+            continue;
+        }
+        let response = row(&cells, columns.at).ok_or_else(|| {
             Trouble::new(
                 format!("line {number} is not a row of numbers"),
                 "every row has ttft_s, e2e_s, input_tokens, output_tokens and error",
             )
         })?;
-        let name = run_at
-            .and_then(|at| cells.get(at))
-            .copied()
-            .unwrap_or_default();
-        runs.entry(name).or_default().push(response);
+        requests.push(request(&response));
     }
-    let names: Vec<&str> = runs.keys().copied().collect();
-    let chosen = match (run, names.as_slice()) {
-        (Some(run), _) => run.to_owned(),
-        (None, [only]) => (*only).to_owned(),
-        (None, _) => {
-            return Err(Trouble::new(
-                format!("the file holds {} runs: {}", names.len(), names.join(", ")),
-                "choose one with --run NAME: runs of several servers are several results",
-            ));
-        }
-    };
-    let known = names.join(", ");
-    runs.remove(chosen.as_str()).ok_or_else(|| {
-        Trouble::new(
-            format!("there is no run `{chosen}`"),
+    let known: Vec<&str> = runs.iter().map(String::as_str).collect();
+    let known = known.join(", ");
+    match run {
+        Some(run) if !runs.contains(run) => Err(Trouble::new(
+            format!("there is no run `{run}`"),
             format!("it holds {known}"),
-        )
-    })
+        )),
+        None if runs.len() > 1 => Err(Trouble::new(
+            format!("the file holds {} runs: {known}", runs.len()),
+            "choose one with --run NAME: runs of several servers are several results",
+        )),
+        _ => Ok(requests),
+    }
+}
+
+/// Where in a row of a CSV what stands.
+struct Columns {
+    run: Option<usize>,
+    at: [usize; 5],
+}
+
+impl Columns {
+    fn of(header: &str) -> Result<Self, Trouble> {
+        let find = |name: &str| header.split(',').position(|h| h.trim() == name);
+        let mut at = [0; 5];
+        let names = ["ttft_s", "e2e_s", "input_tokens", "output_tokens", "error"];
+        for (at, name) in at.iter_mut().zip(names) {
+            *at = find(name).ok_or_else(|| {
+                Trouble::new(
+                    format!("there is no column `{name}`"),
+                    "name the tool that wrote it with --from",
+                )
+            })?;
+        }
+        let run = find("run");
+        Ok(Self { run, at })
+    }
 }
 
 fn row(cells: &[&str], at: [usize; 5]) -> Option<Response> {
@@ -144,10 +182,11 @@ fn row(cells: &[&str], at: [usize; 5]) -> Option<Response> {
         end_to_end_latency_s: number(1)?,
         number_input_tokens: whole(number(2)?),
         number_output_tokens: whole(number(3)?),
-        error_code: number(4),
+        error_code: number(4).into(),
         error_msg: cells
             .get(at[4])
             .filter(|cell| !cell.is_empty())
-            .map(|cell| format!("error {cell}")),
+            .map(|cell| format!("error {cell}"))
+            .into(),
     })
 }

@@ -2,7 +2,8 @@
 //!
 //! Each reader turns one tool's file into [`Told`]: what that tool wrote down of each request, in
 //! whole nanoseconds, with nothing filled in. What comes after is the same for all: the load is
-//! chosen, requests become records, records are posted to books, books give a row.
+//! chosen, requests become records, records are posted to books, books give a row. A file is read in
+//! pieces and rows are handed on one by one: memory holds what is needed of a request, not its text.
 
 mod aiperf;
 mod book;
@@ -14,10 +15,11 @@ mod inference_perf;
 mod itl_lines;
 mod llmperf;
 mod load;
+mod python;
 mod request;
+mod source;
 #[cfg(test)]
 mod tests;
-mod text;
 mod vllm;
 
 use std::path::{Path, PathBuf};
@@ -29,9 +31,11 @@ use goodput_sweep::{Finding, PointChart};
 
 use crate::error::{Result, ResultsError};
 pub use detect::Tool;
+use load::Laid;
 pub use load::ToldLoad;
 use request::Foreign;
-pub(crate) use text::digest;
+use source::Source;
+pub(crate) use source::digest;
 
 /// What the caller knows and a file may not tell.
 #[derive(Clone, Debug, Default)]
@@ -59,8 +63,6 @@ pub struct Import {
     pub points: Vec<PointRow>,
     /// One chart a load point.
     pub charts: Vec<PointChart>,
-    /// Every request, point by point.
-    pub requests: Vec<RequestRow>,
     /// What is to be known of these figures because another tool took them.
     pub findings: Vec<Finding>,
     /// Input tokens over all requests: p50, p90, p99.
@@ -85,20 +87,55 @@ struct Told {
     requests: Vec<Foreign>,
     /// The window, where the tool measured in one, in ns on the axis of the requests.
     window: Option<(u64, u64)>,
+    /// How long the tool says that the run took, in ns.
+    duration: Option<u64>,
+    /// The row of our own result beside a file of our own.
+    own: Option<Box<PointRow>>,
+    /// Whether the last line of the file was cut off.
+    torn: bool,
+    /// What else this tool's files say that a reader of the point should know.
+    warnings: Vec<String>,
 }
 
-/// Reads files of one tool and judges what they hold by `slos`.
+impl Told {
+    const fn new(tool: Tool) -> Self {
+        Self {
+            tool,
+            model: None,
+            load: None,
+            chat: None,
+            requests: Vec::new(),
+            window: None,
+            duration: None,
+            own: None,
+            torn: false,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// Files of one tool, read and laid out in time; what is left is to judge their requests.
+#[derive(Debug)]
+pub struct ReadIn {
+    tool: Tool,
+    model: Option<String>,
+    gpus: Option<u32>,
+    points: Vec<(Told, Laid)>,
+    digest: u64,
+}
+
+/// Reads files of one tool.
 ///
 /// # Errors
 /// If a file cannot be read, is of no known form, keeps no single requests, or does not tell how
 /// its load was made and the caller does not either.
-pub fn import(files: &[PathBuf], ask: &ImportAsk, slos: &[Slo]) -> Result<Import> {
+pub fn import(files: &[PathBuf], ask: &ImportAsk) -> Result<ReadIn> {
     let mut told = Vec::new();
     let mut digest = 0;
     for file in files {
-        let content = text::read(file)?;
-        digest = text::digest(digest, content.as_bytes());
-        told.extend(read(file, &content, ask)?);
+        let source = Source::open(file)?;
+        told.extend(read(&source, ask)?);
+        digest = source.digest(digest)?;
     }
     let Some(tool) = told.first().map(|t| t.tool) else {
         return Err(ResultsError::import(
@@ -114,23 +151,54 @@ pub fn import(files: &[PathBuf], ask: &ImportAsk, slos: &[Slo]) -> Result<Import
             "import them apart; `goodput compare` puts two results side by side",
         ));
     }
-    book::gather(tool, &told, ask, slos, digest)
+    let model = ask.model.clone();
+    let model = model.or_else(|| told.iter().find_map(|t| t.model.clone()));
+    let mut points = Vec::with_capacity(told.len());
+    for point in told {
+        let laid = load::lay(&point, ask.load).map_err(|trouble| ResultsError::Told {
+            because: format!("{tool}: {}", trouble.message),
+            hint: trouble.hint,
+        })?;
+        points.push((point, laid));
+    }
+    Ok(ReadIn {
+        tool,
+        model,
+        gpus: ask.gpus,
+        points,
+        digest,
+    })
+}
+
+impl ReadIn {
+    /// Judges every request by `slos` and hands its row to `each`, point by point.
+    ///
+    /// # Errors
+    /// If `each` gives up.
+    pub fn judge<E>(
+        self,
+        slos: &[Slo],
+        each: impl FnMut(RequestRow) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Import, E> {
+        book::gather(self, slos, each)
+    }
 }
 
 /// Reads one file.
-fn read(file: &Path, content: &str, ask: &ImportAsk) -> Result<Vec<Told>> {
+fn read(source: &Source, ask: &ImportAsk) -> Result<Vec<Told>> {
+    let file = source.path();
     let tool = match ask.tool {
         Some(tool) => tool,
-        None => detect::tool(file, content)?,
+        None => detect::tool(source)?,
     };
     let told = match tool {
-        Tool::Vllm => vllm::read(content),
-        Tool::AiPerf => aiperf::read(content),
-        Tool::GuideLlm => guidellm::read(content),
-        Tool::InferencePerf => inference_perf::read(content),
-        Tool::LlmPerf => llmperf::read(content, ask.run.as_deref()),
-        Tool::ItlLines => itl_lines::read(content),
-        Tool::Goodput => goodput::read(file, content),
+        Tool::Vllm => vllm::read(source),
+        Tool::AiPerf => aiperf::read(source),
+        Tool::GuideLlm => guidellm::read(source),
+        Tool::InferencePerf => inference_perf::read(source),
+        Tool::LlmPerf => llmperf::read(source, ask.run.as_deref()),
+        Tool::ItlLines => itl_lines::read(source),
+        Tool::Goodput => goodput::read(source),
     };
     let told = told.map_err(|trouble| ResultsError::import(file, trouble.message, trouble.hint))?;
     if told.iter().all(|t| t.requests.is_empty()) {
@@ -179,6 +247,22 @@ impl Trouble {
         Self::new(
             format!("not as {tool} writes it: {error}"),
             "name the tool that wrote it with --from",
+        )
+    }
+
+    /// A line of the file is not of that form.
+    fn line(tool: Tool, number: u64, error: &serde_json::Error) -> Self {
+        Self::new(
+            format!("line {number} is not as {tool} writes it: {error}"),
+            "name the tool that wrote it with --from",
+        )
+    }
+
+    /// The file cannot be read to its end.
+    fn unreadable(error: &std::io::Error) -> Self {
+        Self::new(
+            format!("cannot be read to its end: {error}"),
+            "is it whole, and text or gzip of text?",
         )
     }
 }

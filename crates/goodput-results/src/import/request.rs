@@ -12,7 +12,7 @@ use goodput_record::{
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Foreign {
     /// The id under which the server knew it.
-    pub(super) id: Option<String>,
+    pub(super) id: Option<Box<str>>,
     /// When it was due by the schedule.
     pub(super) due: Option<u64>,
     /// When it was sent.
@@ -28,7 +28,7 @@ pub(super) struct Foreign {
     /// To the last token.
     pub(super) last_token: Option<u64>,
     /// Gaps between token events.
-    pub(super) gaps: Option<Vec<u64>>,
+    pub(super) gaps: Option<Box<[u64]>>,
     /// Token events.
     pub(super) events: Option<u32>,
     /// To the end.
@@ -38,7 +38,9 @@ pub(super) struct Foreign {
     /// How it ended and what was counted.
     pub(super) end: End,
     /// Why it failed.
-    pub(super) error: Option<String>,
+    pub(super) error: Option<Box<str>>,
+    /// Whether its times contradict each other.
+    pub(super) impossible: bool,
     /// A row of our own, which is taken as it is.
     pub(super) row: Option<Box<goodput_record::RequestRow>>,
 }
@@ -61,6 +63,7 @@ impl Foreign {
             warm_up: false,
             end: End::of(outcome),
             error: None,
+            impossible: false,
             row: None,
         }
     }
@@ -80,6 +83,15 @@ impl Foreign {
             request.first_token = first_token;
         }
         request
+    }
+
+    /// Leaves nothing of when its tokens came.
+    fn forget_tokens(&mut self) {
+        self.first_token = None;
+        self.first_answer = None;
+        self.last_token = None;
+        self.gaps = None;
+        self.events = None;
     }
 
     /// Token events: as seen, else one a gap and one more, else one a token.
@@ -190,6 +202,58 @@ impl Sink for Caught {
 
     fn ended(&self, record: RequestRecord) {
         *self.0.borrow_mut() = Some(record);
+    }
+}
+
+/// Spans of one request as they are read, in seconds. A span below zero is no span: what it was is
+/// kept.
+#[derive(Debug, Default)]
+pub(super) struct Spans {
+    below_zero: Option<(&'static str, f64)>,
+}
+
+impl Spans {
+    /// A span in nanoseconds. What is not positive is none.
+    pub(super) fn span(&mut self, what: &'static str, seconds: f64) -> Option<u64> {
+        self.signed(what, seconds).filter(|ns| *ns > 0)
+    }
+
+    /// A span between two instants, which may be 0.
+    pub(super) fn signed(&mut self, what: &'static str, seconds: f64) -> Option<u64> {
+        if seconds < 0.0 {
+            self.below_zero.get_or_insert((what, seconds));
+            return None;
+        }
+        Some(goodput_record::nanos_of(seconds))
+    }
+
+    /// A span that cannot be 0 where there was anything to wait for.
+    pub(super) fn must_not_be_zero(&mut self, what: &'static str) {
+        self.below_zero.get_or_insert((what, 0.0));
+    }
+
+    /// The request, or, where its times cannot be, a miss of which no figure is taken.
+    pub(super) fn checked(&self, mut request: Foreign) -> Foreign {
+        let why = if let Some((what, seconds)) = self.below_zero {
+            format!("{what} of {seconds:.6} s")
+        } else if let (Some(first), Some(last)) = (request.first_token, request.last_token)
+            && last < first
+        {
+            let seconds = (first - last) as f64 / 1e9;
+            format!("last token {seconds:.6} s before the first")
+        } else {
+            return request;
+        };
+        request.impossible = true;
+        request.forget_tokens();
+        if matches!(
+            request.end.outcome,
+            Outcome::Ok | Outcome::Empty | Outcome::Cancelled
+        ) {
+            request.end.outcome = Outcome::Failed;
+            request.error = Some(format!("its times cannot be: {why}").into());
+        }
+        request
     }
 }
 

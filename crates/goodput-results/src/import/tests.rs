@@ -1,14 +1,47 @@
 //! Small files in each tool's form, written by hand from its documents, and what they must become.
 
+mod faults;
+mod own;
 mod published;
 mod tools;
 
-use std::path::{Path, PathBuf};
+use std::{
+    convert::Infallible,
+    ops::Deref,
+    path::{Path, PathBuf},
+};
 
+use goodput_record::RequestRow;
 use goodput_slo::Slo;
 
-use super::{Import, ImportAsk, ToldLoad, import};
+use super::{Import, ImportAsk, ToldLoad};
 use crate::error::{Result, ResultsError};
+
+/// What files became, and every row that was handed on.
+#[derive(Debug)]
+struct Got {
+    import: Import,
+    requests: Vec<RequestRow>,
+}
+
+impl Deref for Got {
+    type Target = Import;
+    fn deref(&self) -> &Import {
+        &self.import
+    }
+}
+
+/// Reads files and judges what they hold.
+fn import(files: &[PathBuf], ask: &ImportAsk, slos: &[Slo]) -> Result<Got> {
+    let read = super::import(files, ask)?;
+    let mut requests = Vec::new();
+    let judged = read.judge(slos, |row| {
+        requests.push(row);
+        Ok::<(), Infallible>(())
+    });
+    let Ok(import) = judged;
+    Ok(Got { import, requests })
+}
 
 /// A folder of files that is gone when the test is over.
 struct Files(PathBuf);
@@ -38,13 +71,13 @@ fn slos(terms: &str) -> Vec<Slo> {
     vec![Slo::from_argument(terms).unwrap()]
 }
 
-fn imported(name: &str, text: &str, ask: &ImportAsk) -> Result<Import> {
+fn imported(name: &str, text: &str, ask: &ImportAsk) -> Result<Got> {
     let files = Files::new(name);
     let path = files.write(name, text);
     import(&[path], ask, &slos("ttft=500ms,tpot=50ms"))
 }
 
-fn told(name: &str, text: &str) -> Import {
+fn told(name: &str, text: &str) -> Got {
     imported(name, text, &ImportAsk::default()).unwrap()
 }
 
@@ -55,7 +88,7 @@ fn users(n: u32) -> ImportAsk {
     }
 }
 
-fn evidence<'a>(import: &'a Import, name: &str) -> Option<&'a str> {
+fn evidence<'a>(import: &'a Got, name: &str) -> Option<&'a str> {
     let mut findings = import.findings.iter();
     findings
         .find(|f| f.name == name)
@@ -63,7 +96,7 @@ fn evidence<'a>(import: &'a Import, name: &str) -> Option<&'a str> {
 }
 
 #[track_caller]
-fn refused(got: Result<Import>, because: &str, hint: &str) {
+fn refused(got: Result<Got>, because: &str, hint: &str) {
     let error = got.expect_err("must be refused");
     assert!(error.to_string().contains(because), "{error}");
     let told = error.hint().unwrap_or_default();
@@ -129,14 +162,6 @@ fn what_no_tool_writes_is_refused_and_what_was_named_wrongly_too() {
     assert!(import(&[], &none, &slos("ttft=1s")).is_err());
     let empty = r#"{"ttfts": [], "itls": [], "input_lens": [], "output_lens": []}"#;
     refused(imported("e", empty, &none), "no request", "--save-detailed");
-}
-
-#[test]
-fn text_that_is_not_a_number_in_json_stands_for_nothing() {
-    let text = r#"{"a": NaN, "b": [-Infinity, Infinity], "c": "NaN \" Infinity"}"#;
-    let value: serde_json::Value = serde_json::from_str(&super::text::without_nan(text)).unwrap();
-    assert!(value["a"].is_null() && value["b"][0].is_null() && value["b"][1].is_null());
-    assert_eq!(value["c"], "NaN \" Infinity");
 }
 
 #[test]

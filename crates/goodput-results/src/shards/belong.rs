@@ -8,7 +8,7 @@ use std::{
 
 use goodput_sweep::RunResult;
 
-use super::{BOOKS_FILE, SHARD_FILE, ShardNote, ShardPoint};
+use super::{BOOKS_FILE, SHARD_FILE, ShardNote, ShardPoint, clocks};
 use crate::{
     error::{Result, ResultsError},
     folder::read_result,
@@ -21,6 +21,8 @@ pub(super) struct Share {
     pub(super) note: ShardNote,
     pub(super) points: BTreeMap<u32, ShardPoint>,
     pub(super) result: RunResult,
+    /// How far its clock is ahead of the first share's, in ns, by the counters of the server.
+    pub(super) clock_ahead_ns: Option<i64>,
 }
 
 impl Share {
@@ -56,19 +58,41 @@ fn read(path: &Path) -> Result<Share> {
     };
     let note: ShardNote = serde_json::from_str(&text).map_err(|e| broken(&note_path, e))?;
     let books_path = path.join(BOOKS_FILE);
-    let books = fs::read_to_string(&books_path)
-        .map_err(|e| ResultsError::io("cannot read", &books_path, e))?;
+    let books = fs::read_to_string(&books_path).map_err(|e| unfinished(&books_path, e))?;
     let mut points = BTreeMap::new();
-    for line in books.lines() {
-        let point: ShardPoint = serde_json::from_str(line).map_err(|e| broken(&books_path, e))?;
+    for (line, number) in books.lines().zip(1..) {
+        let point: ShardPoint = serde_json::from_str(line)
+            .map_err(|e| broken(&books_path, format!("line {number}: {e}")))?;
         points.insert(point.facts.point, point);
     }
+    let rows = path.join("requests.jsonl");
+    fs::metadata(&rows).map_err(|e| unfinished(&rows, e))?;
+    let result = read_result(path).map_err(|error| match error {
+        ResultsError::Missing(file) => unfinished(&file, std::io::ErrorKind::NotFound.into()),
+        other => other,
+    })?;
     Ok(Share {
         path: path.to_owned(),
         note,
         points,
-        result: read_result(path)?,
+        result,
+        clock_ahead_ns: None,
     })
+}
+
+/// A file that every share has at its end is not there.
+fn unfinished(file: &Path, error: std::io::Error) -> ResultsError {
+    if error.kind() != std::io::ErrorKind::NotFound {
+        return ResultsError::io("cannot read", file, error);
+    }
+    ResultsError::import(
+        file.parent().unwrap_or(file),
+        format!(
+            "this shard did not come to its end: there is no {}",
+            file.file_name().unwrap_or_default().display()
+        ),
+        "without it the load was another one: measure all shards again, together",
+    )
 }
 
 /// Reads the folders and puts them in the order of their shares, or says why they are no run.
@@ -88,6 +112,13 @@ pub(super) fn together(folders: &[PathBuf]) -> Result<Vec<Share>> {
         same_run(first, share)?;
     }
     complete(&shares)?;
+    let courses: Vec<clocks::Courses> = shares
+        .iter()
+        .map(|share| clocks::courses(&share.path.join("server_metrics.jsonl")))
+        .collect();
+    for (share, own) in shares.iter_mut().zip(&courses).skip(1) {
+        share.clock_ahead_ns = clocks::ahead(&courses[0], own);
+    }
     Ok(shares)
 }
 

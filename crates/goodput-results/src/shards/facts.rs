@@ -11,6 +11,11 @@ use super::{ShardPoint, belong::Share};
 /// begins this long before, so that their instants are on one axis.
 pub const EPOCH_LEAD_NS: u64 = 300 * 1_000_000_000;
 
+/// Clocks that differ by more than this share of the window moved too much of a load out of it.
+const CLOCK_SHARE: f64 = 0.05;
+/// Less than this is not told apart: the counters are read once a second.
+const CLOCK_SEEN: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// The facts of the whole point from those of its shares. `None`: no share has this point.
 ///
 /// Counts are added up; of what tells how well a process kept up the worst counts. The peak of
@@ -29,6 +34,8 @@ pub(super) fn gathered(shares: &[Share], number: u32) -> Option<PointFacts> {
         .fold((0, 0), |sum, (_, p)| (sum.0 + p.due, sum.1 + p.sent));
     let mut invalid = why_not(shares, &points, number);
     invalid.extend(said(&points, |facts| &facts.invalid));
+    let mut warnings = said(&points, |facts| &facts.warnings);
+    warnings.extend(several_servers(shares));
     Some(PointFacts {
         window: window(share, number),
         in_flight_peak: all().map(|f| f.in_flight_peak).sum(),
@@ -42,7 +49,7 @@ pub(super) fn gathered(shares: &[Share], number: u32) -> Option<PointFacts> {
             (sum.0 + told, sum.1 + implausible, ratio.or(sum.2))
         }),
         invalid,
-        warnings: said(&points, |facts| &facts.warnings),
+        warnings,
         client: all().map(|f| f.client).reduce(worse).unwrap_or_default(),
         ..first.facts.clone()
     })
@@ -89,6 +96,11 @@ fn why_not(shares: &[Share], points: &[(&Share, &ShardPoint)], number: u32) -> V
             reasons.push(format!("{} did not measure it", share.called()));
         }
     }
+    reasons.extend(
+        shares
+            .iter()
+            .filter_map(|share| clock_off(share, &shares[0])),
+    );
     let load = |f: &PointFacts| (f.mode, f.concurrency, f.rate_req_s.map(f64::to_bits));
     for (share, point) in points {
         if load(&point.facts) != load(&points[0].1.facts) {
@@ -114,6 +126,39 @@ fn why_not(shares: &[Share], points: &[(&Share, &ShardPoint)], number: u32) -> V
         }
     }
     reasons
+}
+
+/// Shares that named the server differently may have loaded two.
+fn several_servers(shares: &[Share]) -> Option<String> {
+    let url = |share: &Share| share.result.holds_for.server.url.clone();
+    let first = shares.first()?;
+    let other = shares.iter().find(|share| url(share) != url(first))?;
+    Some(format!(
+        "{} loaded {} and {} loaded {}: if these are two servers, no figure is of either",
+        first.called(),
+        url(first),
+        other.called(),
+        url(other)
+    ))
+}
+
+/// Where a share's clock was so far off that its part of the load came at another time.
+fn clock_off(share: &Share, first: &Share) -> Option<String> {
+    let off = std::time::Duration::from_nanos(share.clock_ahead_ns?.unsigned_abs());
+    let window = std::time::Duration::from_nanos(share.note.window_ns);
+    let way = if share.clock_ahead_ns? > 0 {
+        "ahead of"
+    } else {
+        "behind"
+    };
+    (off > CLOCK_SEEN.max(window.mul_f64(CLOCK_SHARE))).then(|| {
+        format!(
+            "by the server's counters, which both read, the clock of {} is {:.1} s {way} that of {}: their loads did not meet for the whole window; keep the clocks together (NTP) and measure again",
+            share.called(),
+            off.as_secs_f64(),
+            first.called()
+        )
+    })
 }
 
 /// Each thing that shares say, once, with those that say it.

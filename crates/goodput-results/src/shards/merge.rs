@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs::File,
-    io,
+    io::{self, BufWriter, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -16,7 +16,10 @@ use super::{
     belong::{Share, together},
     facts::gathered,
 };
-use crate::error::{Result, ResultsError};
+use crate::{
+    error::{Result, ResultsError},
+    lines::after_last_whole,
+};
 
 /// Requests of a point that the timeline shows.
 const BARS: usize = 120;
@@ -54,16 +57,23 @@ pub fn merge(folders: &[PathBuf]) -> Result<Merged> {
         points.push(row);
         charts.push(chart);
     }
-    let why = shares.iter().find_map(|share| {
-        let why = share.result.incomplete_because.as_deref()?;
-        Some(format!("{}: {why}", share.called()))
-    });
+    let mut why = Vec::new();
+    for share in &shares {
+        let said = share.result.incomplete_because.as_deref();
+        why.extend(said.map(|said| format!("{}: {said}", share.called())));
+        if is_torn(&share.path.join("requests.jsonl"))? {
+            why.push(format!(
+                "{}: the last line of its requests.jsonl is cut off and left out",
+                share.called()
+            ));
+        }
+    }
     Ok(Merged {
         duration_s: shares
             .iter()
             .map(|s| s.result.duration_s)
             .fold(0.0, f64::max),
-        incomplete_because: why,
+        incomplete_because: (!why.is_empty()).then(|| why.join("; ")),
         folders: shares.iter().map(|s| s.path.clone()).collect(),
         base: shares.swap_remove(0).result,
         points,
@@ -89,7 +99,7 @@ fn broken(share: &Share, because: &impl ToString) -> ResultsError {
 
 /// One load point of the whole.
 fn point(shares: &mut [Share], number: u32, slos: &[Slo]) -> Result<(PointRow, PointChart)> {
-    let facts = gathered(shares, number)
+    let mut facts = gathered(shares, number)
         .ok_or_else(|| broken(&shares[0], &format!("there is no point {number}")))?;
     let mut whole: Option<PointBooks> = None;
     let (mut bars, mut watched) = (Vec::new(), Vec::new());
@@ -114,6 +124,9 @@ fn point(shares: &mut [Share], number: u32, slos: &[Slo]) -> Result<(PointRow, P
         }
     }
     let books = whole.unwrap_or_else(|| PointBooks::new(slos, Duration::from_millis(100)));
+    if books.measured() == 0 {
+        facts.invalid.push("no request was measured".to_owned());
+    }
     let mut row = books.row(&facts);
     if !streamed {
         // Whole answers were asked for: that they came is no finding.
@@ -138,29 +151,39 @@ fn point(shares: &mut [Share], number: u32, slos: &[Slo]) -> Result<(PointRow, P
 
 impl Merged {
     /// Writes the requests of all shards, and the server's counters as the first shard that read
-    /// them has them, into `folder`.
+    /// them has them, into `folder`. Lines that were cut off are left out.
     pub fn write_rows(&self, folder: &crate::Folder) -> Result<()> {
-        let target = folder.file("requests.jsonl");
-        let mut all = File::create(&target).map_err(|e| cannot_write(&target, e))?;
-        for shard in &self.folders {
-            copy(&shard.join("requests.jsonl"), &mut all, &target)?;
-        }
+        let rows = self.folders.iter().map(|f| f.join("requests.jsonl"));
+        join(rows, &folder.file("requests.jsonl"))?;
         let metrics = self.folders.iter().map(|f| f.join("server_metrics.jsonl"));
         if let Some(metrics) = metrics.into_iter().find(|file| file.exists()) {
-            let target = folder.file("server_metrics.jsonl");
-            let mut one = File::create(&target).map_err(|e| cannot_write(&target, e))?;
-            copy(&metrics, &mut one, &target)?;
+            join(
+                std::iter::once(metrics),
+                &folder.file("server_metrics.jsonl"),
+            )?;
         }
         Ok(())
     }
 }
 
-fn cannot_write(path: &Path, error: io::Error) -> ResultsError {
-    ResultsError::io("cannot write", path, error)
+/// Whether the last line of a file has no end.
+fn is_torn(path: &Path) -> Result<bool> {
+    let io = |e| ResultsError::io("cannot read", path, e);
+    let mut file = File::open(path).map_err(io)?;
+    let whole = after_last_whole(&mut file).map_err(io)?;
+    Ok(whole < file.seek(SeekFrom::End(0)).map_err(io)?)
 }
 
-fn copy(from: &Path, to: &mut File, target: &Path) -> Result<()> {
-    let mut source = File::open(from).map_err(|e| ResultsError::io("cannot read", from, e))?;
-    io::copy(&mut source, to).map_err(|e| cannot_write(target, e))?;
-    Ok(())
+/// Writes the whole lines of `files`, one file after the other.
+fn join(files: impl Iterator<Item = PathBuf>, target: &Path) -> Result<()> {
+    let cannot_write = |e| ResultsError::io("cannot write", target, e);
+    let mut all = BufWriter::new(File::create(target).map_err(cannot_write)?);
+    for path in files {
+        let io = |e| ResultsError::io("cannot read", &path, e);
+        let mut file = File::open(&path).map_err(io)?;
+        let whole = after_last_whole(&mut file).map_err(io)?;
+        file.seek(SeekFrom::Start(0)).map_err(io)?;
+        io::copy(&mut io::Read::take(file, whole), &mut all).map_err(cannot_write)?;
+    }
+    all.flush().map_err(cannot_write)
 }

@@ -1,5 +1,7 @@
 //! Folders as shards write them, and what becomes of them.
 
+mod attacks;
+
 use std::{
     path::{Path, PathBuf},
     time::Duration,

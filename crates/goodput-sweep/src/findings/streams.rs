@@ -49,9 +49,9 @@ pub(super) fn not_streamed(points: &[PointRow]) -> Option<Finding> {
         ..finding(
             "not-streamed",
             format!(
-                "{n} of {all} requests asked for a stream and got a whole answer: no TTFT, no TPOT, and no bound on them can be missed"
+                "{n} of {all} answers came whole, not as a stream: no TTFT, no TPOT, and no bound on them can be missed"
             ),
-            "switch streaming on at the server, or judge end-to-end time only",
+            "ask for streams and switch streaming on at the server, or judge end-to-end time only",
         )
     })
 }

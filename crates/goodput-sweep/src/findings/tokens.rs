@@ -123,11 +123,11 @@ pub(super) fn counts_disagree(points: &[PointRow]) -> Option<Finding> {
     Some(finding(
         "token-counts-disagree",
         format!(
-            "at {} a token by usage is {:.2} characters of text",
+            "at {} a token as it was counted is {:.2} characters of text",
             called(point),
             point.lengths.characters_per_token?
         ),
-        "usage counts what is not shown (hidden reasoning), or counts something else: rank by characters a second, and look at reasoning_tokens in requests.jsonl",
+        "the count has what is not shown (hidden reasoning), or counts something else: rank by characters a second, and look at reasoning_tokens in requests.jsonl",
     ))
 }
 

@@ -34,13 +34,13 @@ pub(super) fn import(flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure>
     if let Some(out) = &flags.out {
         Folder::is_free(out)?;
     }
-    let imported = goodput_results::import(&flags.paths, &ask, &slos)?;
+    let read = goodput_results::import(&flags.paths, &ask)?;
     let place = flags.out.clone().unwrap_or_else(|| place(&slos));
     let folder = Folder::create(&place)?;
     let mut lines = JsonLines::create(&folder.file("requests.jsonl"))?;
-    for row in &imported.requests {
-        lines.write(row).map_err(Failure::untrusted)?;
-    }
+    let imported = read
+        .judge(&slos, |row| lines.write(&row))
+        .map_err(Failure::untrusted)?;
     lines.flush().map_err(Failure::untrusted)?;
     let mut result = document(imported, &flags.paths, &slos, foreign);
     if let Some(own) = own(&flags.paths[0]).filter(|_| result.run == Tool::Goodput.flag()) {
@@ -147,6 +147,8 @@ fn judged_anew(result: &mut RunResult, own: RunResult) {
     result.started = own.started;
     result.epoch_unix_ns = own.epoch_unix_ns;
     result.duration_s = own.duration_s;
+    result.complete = own.complete;
+    result.incomplete_because = own.incomplete_because;
     result.holds_for = HoldsFor {
         slos: std::mem::take(&mut result.holds_for.slos),
         ..own.holds_for

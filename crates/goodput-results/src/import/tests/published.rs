@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{evidence, slos};
-use crate::import::{Import, ImportAsk, ToldLoad, import};
+use super::{Got, evidence, import, slos};
+use crate::import::{ImportAsk, ToldLoad};
 
 /// A published file. `None`, and the test holds nothing, where `GOODPUT_DATA` names no folder.
 fn published(name: &str) -> Option<PathBuf> {
@@ -45,7 +45,7 @@ fn quantile(values: &[f64], q: f64) -> f64 {
     goodput_stats::quantile(&sorted, q).unwrap() / 1e6
 }
 
-fn dstack(name: &str) -> Option<(Import, BTreeMap<String, String>)> {
+fn dstack(name: &str) -> Option<(Got, BTreeMap<String, String>)> {
     let file = published(&format!("dstack_vllm_requests_{name}.jsonl.gz"))?;
     let summary = table(&published("dstack_vllm_summaries.csv")?).remove(name)?;
     let ask = ImportAsk {

@@ -3,8 +3,8 @@
 use goodput_ledger::Mode;
 use goodput_record::{Outcome, Phase, VerdictWord};
 
-use super::{Files, evidence, imported, refused, slos, told, users};
-use crate::import::{ImportAsk, ToldLoad, import};
+use super::{Files, evidence, import, imported, refused, slos, told, users};
+use crate::import::{ImportAsk, ToldLoad};
 
 const MS: u64 = 1_000_000;
 
@@ -121,7 +121,7 @@ fn several_vllm_runs_are_several_points() {
 
 #[test]
 fn a_file_without_start_times_needs_the_load_and_says_so() {
-    let file = r#"{"request_rate": "inf", "ttfts": [0.1, 0.1], "itls": [[0.05], [0.05]],
+    let file = r#"{"ttfts": [0.1, 0.1], "itls": [[0.05], [0.05]],
         "input_lens": [1, 1], "output_lens": [2, 2], "errors": ["", ""]}"#;
     refused(
         imported("nostart", file, &ImportAsk::default()),
@@ -296,18 +296,23 @@ fn guidellm_has_a_point_for_each_load_and_no_gaps() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_shows() {
+fn a_clock_that_was_set_back_shows_and_its_request_is_a_miss() {
     let import = told("clock", &guidellm(1000.2));
-    let clock = import
-        .findings
-        .iter()
-        .find(|f| f.name == "wall-clock")
-        .unwrap();
+    let found = |name: &str| import.findings.iter().find(|f| f.name == name);
+    let clock = found("impossible-times").unwrap();
     assert!(
-        clock.severe && clock.evidence.contains("1 of 4"),
-        "{}",
-        clock.evidence
+        clock.severe
+            && clock.evidence.contains("1 of 4")
+            && clock.evidence.contains("TTFT of -0.800000 s")
+            && clock.advice.contains("wall clock"),
+        "{clock:?}"
     );
+    assert_eq!(found("wall-clock"), None);
+    let row = import.requests.iter().find(|r| r.id == "a").unwrap();
+    assert_eq!((row.outcome, row.ttft_ms), (Outcome::Failed, None));
+    assert_eq!(row.verdicts.values().next(), Some(&VerdictWord::Missed));
+    let point = &import.points[0];
+    assert!(!point.valid, "one of three requests: {:?}", point.warnings);
 }
 
 #[test]
@@ -429,6 +434,16 @@ fn a_load_that_no_file_tells_is_seen_from_its_times() {
         .collect();
     let import = told("held", &held.join("\n"));
     assert_eq!(import.points[0].concurrency, Some(3));
+    // The same with a client that takes 9 ms to send the next: three are in flight for less than
+    // four fifths of the time.
+    let slow: Vec<String> = (0..60)
+        .map(|i: u64| {
+            let (round, offset) = (i / 3, [0, 20, 60][(i % 3) as usize]);
+            line(1_000 * MS + round * 108 * MS + offset * MS, 99 * MS)
+        })
+        .collect();
+    let import = told("slow", &slow.join("\n"));
+    assert_eq!(import.points[0].concurrency, Some(3));
     // Five a second, short answers, now and then two at once.
     let spread: Vec<String> = (0..50)
         .map(|i: u64| {
@@ -441,25 +456,6 @@ fn a_load_that_no_file_tells_is_seen_from_its_times() {
     let import = told("spread", &spread.join("\n"));
     assert_eq!(import.points[0].rate_req_s, Some(5.0));
     assert_eq!(import.points[0].in_flight_peak, Some(2));
-}
-
-#[test]
-fn our_own_requests_judged_anew_keep_their_loads_and_phases() {
-    let rows = r#"{"id":"r-0","point":0,"phase":"settling","vantage":"client","tenant":"","class":"","pool":"","model":"m","replica":"","session":0,"step":0,"steps":1,"origin_ns":1000000000,"due_ns":999000000,"sent_ns":1001000000,"connect_ms":null,"dispatched_ns":null,"attempts":1,"first_byte_ns":null,"first_token_ns":1100000000,"first_answer_ns":null,"last_token_ns":1200000000,"end_ns":1200000000,"ttft_ms":100.0,"ttft_answer_ms":null,"tpot_ms":10.0,"tpot_median_ms":10.0,"itl_p99_ms":12.0,"stall_ms":12.0,"e2e_ms":200.0,"outcome":"ok","timeout_phase":null,"http_status":200,"finish_reason":null,"input_tokens":5,"planned_input_tokens":6,"cached_tokens":null,"planned_cached_tokens":0,"output_tokens":11,"output_tokens_source":"usage","planned_output_tokens":11,"reasoning_tokens":null,"events":11,"characters":9,"words":2,"choices":1,"streamed":true,"one_burst":false,"verdicts":{}}"#;
-    let measured = rows.replace("settling", "measured").replace("r-0", "r-1");
-    let other = measured.replace("\"point\":0", "\"point\":1");
-    let text = [rows, &measured, &other].join("\n");
-    let files = Files::new("own");
-    let path = files.write("requests.jsonl", &text);
-    let strict = import(std::slice::from_ref(&path), &users(4), &slos("ttft=99ms")).unwrap();
-    let loose = import(&[path], &users(4), &slos("ttft=100ms")).unwrap();
-    assert_eq!(strict.points.len(), 2);
-    assert_eq!(strict.points[0].requests, 1, "what settled is not measured");
-    assert_eq!(strict.points[0].slo_attainment, Some(0.0));
-    assert_eq!(loose.points[0].slo_attainment, Some(1.0));
-    assert_eq!(loose.points[0].tpot_median_p50_ms, Some(10.0));
-    assert_eq!(loose.points[0].lengths.planned_input[0], Some(6.0));
-    assert!(loose.findings.is_empty());
 }
 
 /// One time in the wrong unit must neither fill the memory with bins nor become a figure.
