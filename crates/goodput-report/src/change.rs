@@ -2,11 +2,13 @@
 
 use goodput_ledger::Between;
 use goodput_sweep::{
-    BootCounts, Bound, Case, Compared, ComparedPoint, Comparison, Gate, GateVerdict, Sense, Word,
-    is_shown,
+    BootCounts, Bound, Case, Compared, ComparedPoint, Comparison, Gate, GateVerdict, Word, is_shown,
 };
 
 use crate::number::{NONE, count, number, number_or_none, percent};
+
+/// The place of what belongs to no load.
+pub(crate) const ANSWERS: &str = "answers";
 
 /// A figure in its own unit: shares in percent.
 pub(crate) fn figure(name: &str, value: Option<f64>) -> String {
@@ -172,23 +174,16 @@ pub(crate) fn pairs(comparison: &Comparison) -> Option<String> {
 
 /// A rule at a place in a line, for messages.
 pub(crate) fn case(case: &Case) -> String {
-    let side = match case.sense {
-        Sense::Below => "below",
-        Sense::Above => "above",
-    };
-    let held = held(case);
-    let what = match case.word {
-        Word::Fail | Word::Pass => case.why.clone(),
-        Word::NotDecided | Word::NotEvaluable => format!("fails {side} the bound; {}", case.why),
-    };
-    format!(
-        "{}: {} at {}: {} -> {}, {held}: {what}",
-        word(case.word),
-        case.figure,
-        case.place,
-        figure(&case.figure, case.base),
-        figure(&case.figure, case.other),
-    )
+    let mut out = format!("{}: {}", word(case.word), case.figure);
+    if case.place != ANSWERS {
+        out += &format!(" at {}", case.place);
+    }
+    if case.word == Word::NotEvaluable {
+        return format!("{out}: {}", case.why);
+    }
+    let shown = |value| figure(&case.figure, value);
+    let (base, other) = (shown(case.base), shown(case.other));
+    format!("{out}: {base} -> {other}, {}: {}", held(case), case.why)
 }
 
 #[cfg(test)]

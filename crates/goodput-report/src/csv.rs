@@ -5,6 +5,8 @@ use goodput_ledger::PointRow;
 use goodput_sweep::{Case, Compared, Comparison};
 use serde_json::{Value, json};
 
+use crate::change::ANSWERS;
+
 /// The columns, in order. Names are those of `result.json`; each carries its unit.
 pub const COLUMNS: &[&str] = &[
     "point",
@@ -114,7 +116,7 @@ pub const COMPARED: &[&str] = &[
 #[must_use]
 pub fn comparison(comparison: &Comparison) -> String {
     let mut rows: Vec<Value> = Vec::new();
-    rows.extend(comparison.answers.iter().map(|f| compared("answers", f)));
+    rows.extend(comparison.answers.iter().map(|f| compared(ANSWERS, f)));
     for point in &comparison.points {
         if !point.unusable.is_empty() {
             rows.push(json!({"load": point.load, "note": point.unusable}));

@@ -12,7 +12,7 @@ pub fn comparison(comparison: &Comparison) -> String {
         Some(gate) => {
             format!("### goodput: {}\n\n", change::gate(gate)) + &checks(gate, comparison.boots)
         }
-        None => "### goodput: two results\n\n".to_owned(),
+        None => "### goodput: two results\n".to_owned(),
     };
     out += &notes(comparison);
     if comparison.gate.is_none() {
@@ -36,8 +36,8 @@ fn checks(gate: &Gate, boots: BootCounts) -> String {
     for word in order {
         for case in gate.cases.iter().filter(|c| c.word == word) {
             let why = match case.word {
-                Word::Pass => String::new(),
-                _ => format!("<br>{}", cell(&case.why)),
+                Word::Pass | Word::Fail => String::new(),
+                Word::NotDecided | Word::NotEvaluable => format!("<br>{}", cell(&case.why)),
             };
             out += &format!(
                 "| **{}** | {} | {} | {} | {} | {}{why} |\n",

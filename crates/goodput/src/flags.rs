@@ -53,7 +53,7 @@ pub(crate) struct Talk {
     /// Colour; auto follows the terminal and `NO_COLOR`
     #[arg(long, global = true, value_enum, default_value_t = ColorWhen::Auto, hide_short_help = true)]
     pub(crate) color: ColorWhen,
-    /// Print the flags that most runs need (-h) or all of them (--help)
+    /// Print help: the flags that most runs need (-h) or all of them (--help)
     #[arg(long, short, global = true, action = ArgAction::Help)]
     help: Option<bool>,
     /// Print the version
@@ -211,11 +211,11 @@ pub(crate) enum TraceVerb {
     /// Write a workload from a trace: arrivals, lengths, keyed block hashes, sessions, no text
     #[command(after_help = "Example:\n  goodput trace convert prod.jsonl --out prod.toml")]
     Convert {
-        #[command(flatten)]
-        trace: TraceFlags,
         /// The workload file to write
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
+        #[command(flatten)]
+        trace: TraceFlags,
     },
 }
 

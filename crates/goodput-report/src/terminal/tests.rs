@@ -31,6 +31,52 @@ fn two_runs_of_one_model() {
     insta::assert_snapshot!(comparison(&compared(&sample(), &other), Style::plain()));
 }
 
+/// What a load that is not valid leaves open stands beside the change it may have made, on every face.
+#[test]
+fn a_caveat_stands_beside_its_change() {
+    let mut both = compared(&sample(), &scaled(0.9, 1.0));
+    let cap = both
+        .answers
+        .iter_mut()
+        .find(|a| a.figure == "cap_in_flight");
+    let caveat = "other: no valid point at 40 in flight: the cap may be higher";
+    cap.unwrap().caveats = vec![caveat.to_owned()];
+    let faces = [
+        comparison(&both, Style::plain()),
+        crate::markdown::comparison(&both),
+        crate::csv::comparison(&both),
+    ];
+    for face in faces {
+        let (before, _) = face.split_once(caveat).expect("the caveat");
+        let figure = before.replace('\\', "");
+        assert!(
+            figure.rfind("cap_in_flight") > figure.rfind("sell_req_s"),
+            "{face}"
+        );
+    }
+}
+
+/// There is one threshold: by the rate to sell, or as long as there is none by the goodput at the cap.
+#[test]
+fn where_to_scale_out_is_told_once() {
+    let mut result = sample();
+    let answers = |result: &RunResult| answer(result, Style::plain());
+    let both = |a: &RunResult, b: &RunResult| comparison(&compared(a, b), Style::plain());
+    assert!(
+        answers(&result).contains("3.22 req/s  "),
+        "{}",
+        answers(&result)
+    );
+    assert!(!both(&result, &result).contains("scale_out_at_tok_s"));
+    result.operating_point.by_objective = None;
+    result.operating_point.scale_out_at_req_s = None;
+    let text = answers(&result);
+    assert!(text.contains("925 good tok/s"), "{text}");
+    assert!(text.contains("70% of the goodput at the cap"), "{text}");
+    let text = both(&result, &result);
+    assert!(text.contains("scale_out_at_tok_s") && !text.contains("scale_out_at_req_s"));
+}
+
 #[test]
 fn two_models_are_ranked_by_characters_and_never_by_tokens() {
     let mut other = sample();

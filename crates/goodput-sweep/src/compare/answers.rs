@@ -79,10 +79,9 @@ impl Answer {
     fn candidates(self, result: &RunResult) -> impl Iterator<Item = &PointRow> {
         let closed = result.points.iter().any(|p| p.mode == Mode::Closed);
         let mode = match self {
-            Self::Sell => Mode::Open,
             Self::Cap => Mode::Closed,
             Self::Peak if closed => Mode::Closed,
-            Self::Peak => Mode::Open,
+            Self::Sell | Self::Peak => Mode::Open,
         };
         let points = result.points.iter();
         points.filter(move |p| p.mode == mode && p.other_arrivals.is_none())
@@ -163,7 +162,8 @@ enum Given {
 
 /// What an answer's name stands for.
 fn meaning(name: &str) -> (Answer, Given) {
-    use {Answer::*, Given::*};
+    use Answer::{Cap, Peak, Sell};
+    use Given::{Figure, Load};
     match name {
         "sell_req_s" => (Sell, Load(1.0)),
         "cap_in_flight" => (Cap, Load(1.0)),

@@ -181,7 +181,7 @@ pub(crate) struct ServerFlags {
     /// Model id [default: the only one served]
     #[arg(long, help_heading = None, display_order = MODEL)]
     pub(crate) model: Option<String>,
-    /// Which endpoint
+    /// Which endpoint: /v1/chat/completions or /v1/completions
     #[arg(long, value_enum, default_value_t = Api::Chat)]
     pub(crate) api: Api,
     /// Ask for whole answers instead of streams
@@ -267,19 +267,17 @@ pub(crate) struct EmulateFlags {
 /// Which endpoint is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Api {
-    /// `/v1/chat/completions`.
+    // `/v1/chat/completions`.
     Chat,
-    /// `/v1/completions`.
+    // `/v1/completions`.
     Completions,
 }
 
 /// HTTP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Http {
-    /// HTTP/1.1.
     #[value(name = "1.1")]
     V1,
-    /// HTTP/2.
     #[value(name = "2")]
     V2,
 }

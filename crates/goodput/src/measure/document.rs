@@ -243,79 +243,82 @@ pub(crate) fn started(epoch_unix_ns: u64) -> String {
 }
 
 /// What each figure means, in the words of the books.
+const DEFINITIONS: &[(&str, &str)] = &[
+    (
+        "ttft",
+        "from the scheduled instant (open loop) or the send (closed loop) to the first token event of any channel; headers, role chunks and comments are no tokens",
+    ),
+    (
+        "ttft_answer",
+        "the same to the first token that is not reasoning",
+    ),
+    (
+        "tpot",
+        "(last - first token event) / (output tokens - 1); undefined under two tokens or token events",
+    ),
+    (
+        "tpot_median",
+        "the median gap between tokens of one request; it hides preemptions, see stall",
+    ),
+    (
+        "stall",
+        "the longest gap between two token events of one request",
+    ),
+    (
+        "e2e",
+        "from the scheduled instant or the send to the last token event",
+    ),
+    (
+        "throughput_tok_s",
+        "tokens received inside the window / its length, requests in flight included",
+    ),
+    (
+        "goodput_tok_s",
+        "of these, the tokens of requests that met the SLO, judged after the drain",
+    ),
+    (
+        "goodput_req_s",
+        "requests of the window that met the SLO / its length",
+    ),
+    (
+        "slo_attainment",
+        "met / (met + missed); failures are misses, what the SLO excuses by name is left out",
+    ),
+    (
+        "interval",
+        "95 %, from bins of time, widened where slow requests come together",
+    ),
+    (
+        "percentile",
+        "linear interpolation between order statistics, over requests that ended well; *_with_failures ranks failures above all others",
+    ),
+    (
+        "window",
+        "requests whose origin lies in it are measured; warm-up, the first request of every user and the settling time are left out",
+    ),
+    (
+        "sell",
+        "highest tested open-loop rate at which the lower end of the attainment's interval keeps the objective",
+    ),
+    (
+        "cap",
+        "last concurrency such that it and every smaller one hold every clause at its percentile",
+    ),
+    ("run_at", "ceil(2n/3) to floor(5n/6) of the cap n"),
+    (
+        "scale_out_at_req_s",
+        "70 % of the rate to sell: where to add a replica",
+    ),
+    (
+        "scale_out_at_tok_s",
+        "70 % of the goodput at the cap: where to add a replica as long as no rate to sell is proven",
+    ),
+];
+
+/// What each figure means, by name.
 pub(crate) fn definitions() -> BTreeMap<String, String> {
-    let rows = [
-        (
-            "ttft",
-            "from the scheduled instant (open loop) or the send (closed loop) to the first token event of any channel; headers, role chunks and comments are no tokens",
-        ),
-        (
-            "ttft_answer",
-            "the same to the first token that is not reasoning",
-        ),
-        (
-            "tpot",
-            "(last - first token event) / (output tokens - 1); undefined under two tokens or token events",
-        ),
-        (
-            "tpot_median",
-            "the median gap between tokens of one request; it hides preemptions, see stall",
-        ),
-        (
-            "stall",
-            "the longest gap between two token events of one request",
-        ),
-        (
-            "e2e",
-            "from the scheduled instant or the send to the last token event",
-        ),
-        (
-            "throughput_tok_s",
-            "tokens received inside the window / its length, requests in flight included",
-        ),
-        (
-            "goodput_tok_s",
-            "of these, the tokens of requests that met the SLO, judged after the drain",
-        ),
-        (
-            "goodput_req_s",
-            "requests of the window that met the SLO / its length",
-        ),
-        (
-            "slo_attainment",
-            "met / (met + missed); failures are misses, what the SLO excuses by name is left out",
-        ),
-        (
-            "interval",
-            "95 %, from bins of time, widened where slow requests come together",
-        ),
-        (
-            "percentile",
-            "linear interpolation between order statistics, over requests that ended well; *_with_failures ranks failures above all others",
-        ),
-        (
-            "window",
-            "requests whose origin lies in it are measured; warm-up, the first request of every user and the settling time are left out",
-        ),
-        (
-            "sell",
-            "highest tested open-loop rate at which the lower end of the attainment's interval keeps the objective",
-        ),
-        (
-            "cap",
-            "last concurrency such that it and every smaller one hold every clause at its percentile",
-        ),
-        ("run_at", "ceil(2n/3) to floor(5n/6) of the cap n"),
-        (
-            "scale_out_at_req_s",
-            "70 % of the rate to sell: where to add a replica",
-        ),
-        (
-            "scale_out_at_tok_s",
-            "70 % of the goodput at the cap: where to add a replica as long as no rate to sell is proven",
-        ),
-    ];
-    rows.into_iter()
-        .map(|(name, what)| (name.to_owned(), what.to_owned()))
+    DEFINITIONS
+        .iter()
+        .map(|(name, what)| ((*name).to_owned(), (*what).to_owned()))
         .collect()
 }

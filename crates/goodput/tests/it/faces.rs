@@ -319,6 +319,40 @@ fn faults_of_the_replica_are_misses() {
     assert_eq!(point["slos"][0]["missed"].as_u64().unwrap() + met, 40);
 }
 
+/// What all verbs share stands at the end of a page, below the verb's own flags and above examples.
+#[test]
+fn every_help_page_has_its_own_flags_first_and_examples_last() {
+    let place = Place::new("pages");
+    let pages: [&[&str]; 12] = [
+        &[],
+        &["sweep"],
+        &["bench"],
+        &["compare"],
+        &["report"],
+        &["trace"],
+        &["trace", "inspect"],
+        &["trace", "convert"],
+        &["slo"],
+        &["slo", "check"],
+        &["slo", "presets"],
+        &["emulate"],
+    ];
+    for page in pages {
+        for help in ["-h", "--help"] {
+            let text = place.run(&[page, &[help]].concat()).exits(0).stdout;
+            let (own, rest) = text.split_once("Global options:\n").expect("a heading");
+            for flag in ["--quiet", "--verbose", "--color", "-h, --help", "--version"] {
+                assert!(!own.contains(flag), "{flag} in the middle of\n{text}");
+            }
+            let (shared, examples) = rest.split_once("\nExample").expect("examples");
+            assert!(shared.contains("--quiet") && shared.contains("-h, --help"));
+            assert!(examples.contains("\n  goodput ") && !examples.contains("      --"));
+        }
+    }
+    let length = |help| place.run(&["sweep", help]).exits(0).stdout.lines().count();
+    assert!(length("-h") < 90 && length("--help") > 150);
+}
+
 #[test]
 fn help_version_completions_and_man_pages_are_there() {
     let place = Place::new("help");
