@@ -81,7 +81,9 @@ impl<R: BufRead> Read for WithoutNan<R> {
                 return Ok(0);
             }
             self.text.consume(piece.len());
-            piece.iter().for_each(|&byte| self.byte(byte));
+            for byte in piece {
+                self.byte(byte);
+            }
         }
         let length = into.len().min(self.ready.len() - self.taken);
         into[..length].copy_from_slice(&self.ready[self.taken..self.taken + length]);
@@ -211,7 +213,7 @@ mod tests {
         let (torn, seen) = {
             let mut seen = Vec::new();
             let torn = lines("[1]\n[2".as_bytes(), Tool::AiPerf, |n: Vec<u32>| {
-                seen.extend(n)
+                seen.extend(n);
             });
             (torn.unwrap(), seen)
         };
