@@ -106,9 +106,6 @@ impl PointBooks {
         if width == 0 || widths.chain([saved.paces.width_ns()]).any(|w| w != width) {
             return Err(BooksError::Broken("its bins differ in width"));
         }
-        if saved.paces.width_ns() != width {
-            return Err(BooksError::Broken("its bins differ in width"));
-        }
         let mut books = Self::new(slos, std::time::Duration::from_nanos(width));
         for (books, saved) in books.slos.iter_mut().zip(saved.slos) {
             if books.clause_misses.len() != saved.clause_misses.len() {

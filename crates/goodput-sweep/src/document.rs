@@ -285,6 +285,19 @@ pub struct Finding {
     pub severe: bool,
 }
 
+impl Finding {
+    /// A finding that informs.
+    #[must_use]
+    pub fn new(name: &str, evidence: String, advice: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            evidence,
+            advice: advice.to_owned(),
+            severe: false,
+        }
+    }
+}
+
 /// What the charts of one point need.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

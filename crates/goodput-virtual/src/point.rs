@@ -3,7 +3,7 @@
 use std::{ops::Range, rc::Rc, sync::Arc, time::Duration};
 
 use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow};
-use goodput_record::{Arrival, Outcome, SeriesId, Timestamp, Vantage};
+use goodput_record::{Outcome, SeriesId, Timestamp, Vantage};
 use goodput_sim::EngineRequest;
 use goodput_slo::{Metric, Slo};
 use goodput_sweep::auto::Look;
@@ -271,7 +271,9 @@ impl<'a> Run<'a> {
         };
         let index = self.replica.requests;
         self.replica.requests += 1;
-        self.desk.arrive(arrival(index, due, planned), phase);
+        let (series, vantage) = (SeriesId::default(), Vantage::Engine);
+        let arrival = planned.arrival(index, due, series, vantage);
+        self.desk.arrive(arrival, phase);
         let request = EngineRequest {
             index,
             input_tokens: planned.input_tokens,
@@ -322,20 +324,5 @@ impl<'a> Run<'a> {
             books,
             invalid,
         }
-    }
-}
-
-fn arrival(id: u64, origin: Timestamp, planned: &PlannedRequest) -> Arrival {
-    Arrival {
-        id,
-        origin,
-        series: SeriesId::default(),
-        vantage: Vantage::Engine,
-        session: planned.session,
-        step: planned.step,
-        steps: planned.steps,
-        planned_input_tokens: planned.input_tokens,
-        planned_cached_tokens: planned.cached_tokens,
-        planned_output_tokens: planned.output_tokens,
     }
 }

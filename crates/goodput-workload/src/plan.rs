@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, sync::Arc};
 
-use goodput_record::Timestamp;
+use goodput_record::{Arrival, SeriesId, Timestamp, Vantage};
 use goodput_stats::mix;
 
 use crate::prompt::Prompt;
@@ -112,4 +112,29 @@ pub struct PlannedRequest {
     pub prompt: Prompt,
     /// Which of its segments are earlier answers of this session.
     pub replies: Vec<Reply>,
+}
+
+impl PlannedRequest {
+    /// Its arrival as number `id` of a run, due at `origin`, as this watcher sees it.
+    #[must_use]
+    pub fn arrival(
+        &self,
+        id: u64,
+        origin: Timestamp,
+        series: SeriesId,
+        vantage: Vantage,
+    ) -> Arrival {
+        Arrival {
+            id,
+            origin,
+            series,
+            vantage,
+            session: self.session,
+            step: self.step,
+            steps: self.steps,
+            planned_input_tokens: self.input_tokens,
+            planned_cached_tokens: self.cached_tokens,
+            planned_output_tokens: self.output_tokens,
+        }
+    }
 }

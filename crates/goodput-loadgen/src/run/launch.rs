@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, rc::Rc};
 
-use goodput_record::{Arrival, OpenRequest, Phase, Series, SeriesId, Timestamp, Vantage};
+use goodput_record::{OpenRequest, Phase, Series, SeriesId, Timestamp, Vantage};
 use goodput_workload::PlannedRequest;
 
 use super::{LOOKAHEAD, Run};
@@ -76,7 +76,9 @@ impl<O: Observer + 'static> Run<O> {
                 return false;
             }
             let next = self.ready.borrow_mut().pop();
-            next.into_iter().for_each(|Reverse(next)| self.launch(next));
+            if let Some(Reverse(next)) = next {
+                self.launch(next);
+            }
         }
         due(self)
     }
@@ -91,18 +93,8 @@ impl<O: Observer + 'static> Run<O> {
         };
         let desk: Rc<dyn Desk> = Rc::clone(self) as Rc<dyn Desk>;
         let slip = Slip::new(desk, phase, ready.due);
-        let arrival = Arrival {
-            id: ready.id,
-            origin: ready.due,
-            series: self.series(&planned),
-            vantage: Vantage::Client,
-            session: planned.session,
-            step: planned.step,
-            steps: planned.steps,
-            planned_input_tokens: planned.input_tokens,
-            planned_cached_tokens: planned.cached_tokens,
-            planned_output_tokens: planned.output_tokens,
-        };
+        let series = self.series(&planned);
+        let arrival = planned.arrival(ready.id, ready.due, series, Vantage::Client);
         self.observer.arrived(&arrival, self.label(phase));
         self.tally.borrow_mut().arrived(phase);
         let mut open = OpenRequest::arrive(Rc::clone(&slip), arrival);

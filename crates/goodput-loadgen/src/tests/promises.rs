@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use goodput_record::{
-    End, GapBuffer, OpenRequest, Outcome, RequestRecord, SeriesId, Timestamp, TokenCount, Vantage,
+    End, GapBuffer, OpenRequest, Outcome, RequestRecord, Timestamp, TokenCount, testing::arrival,
 };
 
 use super::*;
@@ -31,21 +31,6 @@ impl Desk for Filed {
     }
     fn gap_buffer(&self) -> GapBuffer {
         GapBuffer::default()
-    }
-}
-
-fn arrival(origin: Timestamp) -> Arrival {
-    Arrival {
-        id: 0,
-        origin,
-        series: SeriesId::default(),
-        vantage: Vantage::Client,
-        session: 0,
-        step: 0,
-        steps: 1,
-        planned_input_tokens: 1,
-        planned_cached_tokens: 0,
-        planned_output_tokens: 1,
     }
 }
 

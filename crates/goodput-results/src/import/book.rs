@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use goodput_ledger::{ClientRow, Mode, PointBooks, PointFacts, PointRow};
+use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow};
 use goodput_record::{
     Outcome, Phase, RequestRecord, RequestRow, RowContext, Series, SeriesId, Timestamp, VerdictWord,
 };
@@ -219,23 +219,15 @@ fn facts(told: &Told, laid: &Laid, in_flight: (u32, u32), seen: &Seen) -> PointF
         ToldLoad::Users(users) => (Mode::Closed, Some(users), None),
         ToldLoad::Rate(rate) => (Mode::Open, None, Some(rate)),
     };
+    let window = Timestamp::from_nanos(laid.window.0)..Timestamp::from_nanos(laid.window.1);
     let mut facts = PointFacts {
-        point: 0,
-        mode,
         concurrency,
         rate_req_s,
-        window: Timestamp::from_nanos(laid.window.0)..Timestamp::from_nanos(laid.window.1),
-        gpus: None,
         in_flight_peak: Some(in_flight.0),
         in_flight_at_end: in_flight.1,
-        sent_share: None,
-        loop_lag_p99_ns: None,
-        client_cpu_share: None,
-        client: ClientRow::default(),
-        server_cached_share: None,
-        server_timings: (0, 0, None),
         invalid: seen.invalid(),
         warnings: findings::warnings(told, laid),
+        ..PointFacts::new(0, mode, window)
     };
     if let Some(own) = &told.own {
         facts.loop_lag_p99_ns = own.loop_lag_p99_ms.map(|ms| ms * 1e6);

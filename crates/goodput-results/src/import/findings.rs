@@ -190,15 +190,6 @@ pub(super) fn of(tool: Tool, points: &[(&PointRow, &Seen)]) -> Vec<Finding> {
     .collect()
 }
 
-fn finding(name: &str, evidence: String, advice: &str) -> Finding {
-    Finding {
-        name: name.to_owned(),
-        evidence,
-        advice: advice.to_owned(),
-        severe: false,
-    }
-}
-
 impl Seen {
     fn add(&mut self, other: &Self) {
         self.requests += other.requests;
@@ -233,7 +224,7 @@ impl Seen {
         if self.waited.count() == 0 {
             absent.push("how late requests were sent");
         }
-        finding(
+        Finding::new(
             "imported",
             format!(
                 "{} requests as {tool} wrote them down; it does not tell {}",
@@ -257,7 +248,7 @@ impl Seen {
             ),
         };
         (self.made_up > 0).then(|| {
-            finding(
+            Finding::new(
                 "start-times-not-told",
                 format!(
                     "{} of {} requests have no start in the file: they were laid out as the load says, users without a pause or arrivals at even distances{how}",
@@ -281,7 +272,7 @@ impl Seen {
                 " and keeps their TTFT, 0 for most: its median TTFT is {told:.3} s, over the answers that came it is {ours:.3} s"
             )
         });
-        Some(finding(
+        Some(Finding::new(
             "empty-answers-called-success",
             format!(
                 "{empty} of {all} requests returned no token; {tool} counts them as successes{figures}"
@@ -299,7 +290,7 @@ impl Seen {
         } else {
             "percentiles are"
         };
-        Some(finding(
+        Some(Finding::new(
             "failures-were-left-out",
             format!(
                 "{} of {} requests failed; {tool}'s {what} over the successful ones only",
@@ -319,7 +310,7 @@ impl Seen {
         if share >= ROLE_SHARE {
             return Some(Finding {
                 severe: true,
-                ..finding(
+                ..Finding::new(
                     "ttft-of-role-chunk",
                     format!(
                         "in {} of {} answers the gap after the first chunk is over {ROLE_GAP} times the others: the chunk that {tool} took for the first token only names the role",
@@ -330,7 +321,7 @@ impl Seen {
             });
         }
         (self.chat == Some(true)).then(|| {
-            finding(
+            Finding::new(
                 "ttft-may-be-of-role-chunk",
                 "vLLM bench takes the first chunk of a chat for the first token, even if it only names the role".to_owned(),
                 "vLLM itself sends the role with the first token; behind a proxy or on another server TTFT may be too short",
@@ -341,7 +332,7 @@ impl Seen {
     fn one_token(&self, tool: Tool) -> Option<Finding> {
         let passes = matches!(tool, Tool::Vllm | Tool::ItlLines) && self.one_token > 0;
         passes.then(|| {
-            finding(
+            Finding::new(
                 "one-token-answers",
                 format!(
                     "{} of {} answers have one token: {tool} gives them a TPOT of 0, which passes every bound",
@@ -364,7 +355,7 @@ impl Seen {
         };
         Some(Finding {
             severe: true,
-            ..finding(
+            ..Finding::new(
                 "impossible-times",
                 format!(
                     "{} of {} requests have times that cannot be ({}); {tool} has them in its percentiles",
@@ -379,7 +370,7 @@ impl Seen {
 
     fn clock(&self, tool: Tool) -> Option<Finding> {
         (tool == Tool::GuideLlm && self.impossible == 0).then(|| {
-            finding(
+            Finding::new(
                 "wall-clock",
                 "GuideLLM stamps by the wall clock, which may be set while a run goes on; no request of this file has its first token before its start".to_owned(),
                 "a step of the clock forward would not show: keep the client's clock slewed, not stepped",
@@ -396,7 +387,7 @@ impl Seen {
         } else {
             ""
         };
-        Some(finding(
+        Some(Finding::new(
             "wait-in-the-client",
             format!(
                 "requests were sent {median:.1} ms (p50) and {most:.1} ms (p99) after they were due; {tool} measures from the send{more}"
@@ -424,7 +415,7 @@ impl Seen {
             Tool::AiPerf | Tool::InferencePerf if self.counted.0 > 0 => &own_count,
             _ => return None,
         };
-        Some(finding(
+        Some(Finding::new(
             "another-tpot",
             told.to_owned(),
             "TPOT here is (last - first token) / (tokens - 1), by the server's count where it is told: it is not the figure that was published",

@@ -2,7 +2,7 @@
 
 use goodput_ledger::{Mode, PointRow};
 
-use super::{called, finding};
+use super::called;
 use crate::document::Finding;
 
 /// The first wave is a herd if its TTFT is so many times the median of all.
@@ -39,7 +39,7 @@ pub(super) fn first_wave(points: &[PointRow]) -> Option<Finding> {
     );
     Some(Finding {
         severe: true,
-        ..finding(
+        ..Finding::new(
             "first-wave-herd",
             evidence,
             "the tail of TTFT is that of a start: leave the first wave out (a --warmup above 0 does)",
@@ -68,7 +68,7 @@ pub(super) fn few_per_user(points: &[PointRow]) -> Option<Finding> {
     } else {
         ""
     };
-    Some(finding(
+    Some(Finding::new(
         "few-requests-per-user",
         format!(
             "at {} every user had {each:.1} requests in the window{wave}",
@@ -100,7 +100,7 @@ pub(super) fn fixed_lengths(points: &[PointRow]) -> Option<Finding> {
     .filter_map(|(name, tokens)| Some(format!("all {name} have {} tokens", tokens?)))
     .collect();
     (!alike.is_empty()).then(|| {
-        finding(
+        Finding::new(
             "fixed-lengths",
             format!("{} ({requests} requests)", alike.join(", ")),
             "real lengths vary, and tails of lengths make tails of latency: use a workload with their distribution (a trace, a preset)",

@@ -95,15 +95,6 @@ fn closed_by_load(points: &[PointRow]) -> Vec<&PointRow> {
     closed
 }
 
-fn finding(name: &str, evidence: String, advice: &str) -> Finding {
-    Finding {
-        name: name.to_owned(),
-        evidence,
-        advice: advice.to_owned(),
-        severe: false,
-    }
-}
-
 /// How a point is called in a sentence.
 fn called(point: &PointRow) -> String {
     match (point.mode, point.concurrency, point.rate_req_s) {
@@ -155,7 +146,7 @@ fn invalid_points(points: &[PointRow]) -> Option<Finding> {
     );
     Some(Finding {
         severe: true,
-        ..finding(
+        ..Finding::new(
             "invalid-points",
             evidence,
             "remove the cause and measure again; these points decide nothing",
@@ -190,7 +181,7 @@ fn failures(points: &[PointRow]) -> Option<Finding> {
         percent(worst.1),
         kinds.join(", ")
     );
-    Some(finding(
+    Some(Finding::new(
         "failed-requests",
         evidence,
         "look at `outcome` and `error` in requests.jsonl",
@@ -214,7 +205,7 @@ fn batching_gains_nothing(closed: &[&PointRow]) -> Option<Finding> {
         best.throughput_tok_s,
         called(best)
     );
-    Some(finding(
+    Some(Finding::new(
         "batching-gains-nothing",
         evidence,
         "more requests in flight only wait longer on this server: add replicas, not concurrency",
@@ -243,7 +234,7 @@ fn collapse(closed: &[&PointRow], answers: &OperatingPoint) -> Option<Finding> {
         percent(lost),
         percent(fell.max(0.0))
     );
-    Some(finding(
+    Some(Finding::new(
         "throughput-is-not-capacity",
         evidence,
         "size on goodput: past the limits of slots and KV cache throughput hardly falls, and nearly all of it is late",
@@ -267,7 +258,7 @@ fn closed_loop_queue(closed: &[&PointRow]) -> Option<Finding> {
         grown.ttft_p50_ms?,
         first.ttft_p50_ms?
     );
-    Some(finding(
+    Some(Finding::new(
         "closed-loop-queue",
         evidence,
         "a closed loop does queue, inside the engine: read its TTFT as queueing, and judge latency in the open loop",
@@ -305,7 +296,7 @@ fn binding_clause(points: &[PointRow]) -> Option<Finding> {
         }
         _ => "the whole answer is late: look at both queue and decode",
     };
-    Some(finding(
+    Some(Finding::new(
         "binding-clause",
         format!(
             "`{clause}` is broken in {} of the misses that ended well ({missed})",
@@ -325,7 +316,7 @@ fn not_bracketed(points: &[PointRow], answers: &OperatingPoint) -> Option<Findin
         "the largest goodput was seen at {}, an end of the tested loads",
         called(&peak.row)
     );
-    Some(finding(
+    Some(Finding::new(
         "peak-not-bracketed",
         evidence,
         "test loads beyond it with --concurrency",
@@ -345,7 +336,7 @@ fn few_samples(points: &[PointRow]) -> Option<Finding> {
         called(least),
         least.ttft_n
     );
-    Some(finding(
+    Some(Finding::new(
         "few-samples",
         evidence,
         "read the attainment with its interval there, or lengthen the points with --duration",
@@ -369,7 +360,7 @@ fn other_rate(points: &[PointRow]) -> Option<Finding> {
         called(point),
         three_digits(point.requests as f64 / point.window_s)
     );
-    Some(finding(
+    Some(Finding::new(
         "another-rate",
         evidence,
         "what was met there was met at that rate: lengthen the window with --duration or --requests, or choose steadier arrivals",

@@ -2,7 +2,7 @@
 
 use goodput_ledger::{Mode, PointRow};
 
-use super::{called, finding, percent, told_apart};
+use super::{called, percent, told_apart};
 use crate::document::{Finding, HardwareFacts};
 
 /// Little's law may be off by this share for want of exactness alone: ramps, pauses between requests.
@@ -38,7 +38,7 @@ pub(super) fn littles_law(points: &[PointRow]) -> Option<Finding> {
     );
     // More in flight than the law gives: time that is not in E2E. Fewer: figures that contradict.
     Some(if off > 0.0 {
-        finding(
+        Finding::new(
             "littles-law",
             sums,
             "requests stay open after their last token, by the difference: usage that comes late, an end of stream that is held back; users wait for it, E2E does not have it",
@@ -46,7 +46,7 @@ pub(super) fn littles_law(points: &[PointRow]) -> Option<Finding> {
     } else {
         Finding {
             severe: true,
-            ..finding(
+            ..Finding::new(
                 "littles-law",
                 sums,
                 "rate, E2E and number in flight contradict each other: one of them is not what it is called (latencies from the send and not from the schedule, a window that is not the requests', several counts of one request)",
@@ -89,7 +89,7 @@ pub(super) fn users_idle(points: &[PointRow]) -> Option<Finding> {
         .iter()
         .filter_map(|p| Some((p, share(p).filter(|s| *s < 0.9)?)))
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some(finding(
+    Some(Finding::new(
         "users-idle",
         format!(
             "at {} only {:.1} were in flight on average, {} of the users: the others waited between requests",
@@ -128,7 +128,7 @@ pub(super) fn under_the_floor(
     let (taken, read) = told_apart(step, floor);
     Some(Finding {
         severe: impossible,
-        ..finding(
+        ..Finding::new(
             "tpot-under-floor",
             format!(
                 "at {} a step takes {taken} ms (TPOT p50), reading the weights once {read} ms ({} x {}, {} bits{}; {})",
@@ -157,7 +157,7 @@ pub(super) fn not_open(points: &[PointRow]) -> Option<Finding> {
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
     Some(Finding {
         severe: true,
-        ..finding(
+        ..Finding::new(
             "open-loop-not-open",
             format!(
                 "at {} {} of the arrivals that were due were sent",

@@ -1,6 +1,5 @@
 //! Findings on the searches: what they could not settle, and what they saw change.
 
-use super::finding;
 use crate::{
     auto::{Found, FoundRate},
     document::{Finding, OperatingPoint},
@@ -16,7 +15,7 @@ pub(super) fn peak_not_resolved(answers: &OperatingPoint) -> Option<Finding> {
         peak.tested.len(),
         loads.join(", ")
     );
-    Some(finding(
+    Some(Finding::new(
         "peak-not-resolved",
         evidence,
         "any of these loads may be the best; --budget with more time tells them apart",
@@ -45,7 +44,7 @@ pub(super) fn rate_not_resolved(answers: &OperatingPoint) -> Option<Finding> {
             nearest(rate)
         ),
     };
-    Some(finding(
+    Some(Finding::new(
         "rate-not-resolved",
         evidence,
         "--budget with more time narrows it; an objective near 100% needs many requests",
@@ -76,7 +75,7 @@ pub(super) fn server_changed(answers: &OperatingPoint) -> Option<Finding> {
         "a load measured again gave another goodput than before, by more than chance, after {:.0} s of windows: what was measured before it does not count for the peak",
         peak.measured_s
     );
-    Some(finding(
+    Some(Finding::new(
         "server-changed",
         evidence,
         "look for a clock that dropped, other traffic, or a cache that filled; measure again when it is steady",

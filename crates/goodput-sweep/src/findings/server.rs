@@ -2,7 +2,7 @@
 
 use goodput_ledger::PointRow;
 
-use super::{called, finding, percent};
+use super::{called, percent};
 use crate::{
     document::{Finding, HoldsFor},
     watch,
@@ -33,7 +33,7 @@ fn not_used(
         points.len(),
         called(first)
     );
-    Some(finding(name, evidence, advice))
+    Some(Finding::new(name, evidence, advice))
 }
 
 pub(super) fn foreign_traffic(points: &[PointRow]) -> Option<Finding> {
@@ -66,7 +66,7 @@ pub(super) fn two_boots(points: &[PointRow], holds_for: &HoldsFor) -> Option<Fin
         .find(|pair| !watch::same_start(pair[0].1, pair[1].1))?;
     Some(Finding {
         severe: true,
-        ..finding(
+        ..Finding::new(
             "two-boots",
             format!(
                 "the server that was measured at {} had been restarted since {}",
@@ -91,7 +91,7 @@ pub(super) fn several_replicas(points: &[PointRow]) -> Option<Finding> {
     } else {
         return None;
     };
-    Some(finding(
+    Some(Finding::new(
         "several-replicas",
         format!("at {} {what}", called(point)),
         "the figures are of all replicas behind the URL together and of the balancer before them: name one replica to size by replica; divide neither rate nor cap by their number",
@@ -111,7 +111,7 @@ pub(super) fn server_sees_less(points: &[PointRow]) -> Option<Finding> {
         .filter_map(|p| Some((p, shown(p)?)))
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
     let server = point.server.as_ref()?;
-    Some(finding(
+    Some(Finding::new(
         "server-sees-less",
         format!(
             "at {} the server has {:.0} requests, running and waiting, where {:.0} of ours are in flight: {}",
@@ -152,7 +152,7 @@ pub(super) fn drift(points: &[PointRow], holds_for: &HoldsFor, searched: bool) -
     let (point, change) = worst?;
     Some(Finding {
         severe: !searched,
-        ..finding(
+        ..Finding::new(
             "drift",
             format!(
                 "{} was measured more than once: TPOT p50 became {} {}",

@@ -2,7 +2,7 @@
 
 use goodput_ledger::PointRow;
 
-use super::{called, finding, percent};
+use super::{called, percent};
 use crate::document::{Finding, WorkloadFacts};
 
 /// Share of requests whose server-reported time may disagree with the client's before it is said.
@@ -26,7 +26,7 @@ pub(super) fn bursts(points: &[PointRow]) -> Option<Finding> {
     );
     Some(Finding {
         severe: share > 0.5,
-        ..finding(
+        ..Finding::new(
             "buffered-streams",
             evidence,
             "something between server and client buffers: a proxy (proxy_buffering), compression, Nagle",
@@ -46,7 +46,7 @@ pub(super) fn not_streamed(points: &[PointRow]) -> Option<Finding> {
     });
     (n > 0).then(|| Finding {
         severe: 2 * n > all && judged_by_tokens,
-        ..finding(
+        ..Finding::new(
             "not-streamed",
             format!(
                 "{n} of {all} answers came whole, not as a stream: no TTFT, no TPOT, and no bound on them can be missed"
@@ -77,7 +77,7 @@ pub(super) fn early_stops(points: &[PointRow], workload: &WorkloadFacts) -> Opti
     let asked_in_vain = workload.output_policy == "ignore_eos";
     Some(Finding {
         severe: asked_in_vain,
-        ..finding(
+        ..Finding::new(
             "early-stops",
             evidence,
             if asked_in_vain {
@@ -99,7 +99,7 @@ pub(super) fn lower_bounds(points: &[PointRow]) -> Option<Finding> {
         worst.checks.usage_absent,
         worst.requests
     );
-    Some(finding(
+    Some(Finding::new(
         "no-usage",
         evidence,
         "switch on usage in streams (stream_options.include_usage) if the server can",
@@ -128,7 +128,7 @@ pub(super) fn cache_mismatch(points: &[PointRow]) -> Option<Finding> {
         percent(planned),
         percent(seen)
     );
-    Some(finding(
+    Some(Finding::new(
         "prefix-cache",
         evidence,
         "figures hold for the share seen: check that prefix caching is on, large enough, and that prompts are not repeated",
@@ -150,7 +150,7 @@ pub(super) fn stalls(points: &[PointRow]) -> Option<Finding> {
         hidden.stall_p99_ms?,
         hidden.tpot_median_p99_ms?
     );
-    Some(finding(
+    Some(Finding::new(
         "stalls",
         evidence,
         "a clause on the median gap does not see this (preemption, long prompts): add `stall` or `tpot` to the SLO",
@@ -170,7 +170,7 @@ pub(super) fn server_timing(points: &[PointRow]) -> Option<Finding> {
         worst.server_timings_implausible,
         worst.server_timings
     );
-    Some(finding(
+    Some(Finding::new(
         "server-timing",
         evidence,
         "server_timing_implausible: another unit or another span; no figure here uses the server's own times",
@@ -188,7 +188,7 @@ fn ratio_words(ratio: f64) -> String {
 pub(super) fn cut_off(points: &[PointRow]) -> Option<Finding> {
     let n: u64 = points.iter().map(|p| p.cut_by_end_of_run).sum();
     (n > 0).then(|| {
-        finding(
+        Finding::new(
             "cut-off",
             format!(
                 "{n} requests were still in flight at the end: missed where a bound was already broken, else neither met nor missed"

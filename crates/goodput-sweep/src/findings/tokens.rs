@@ -2,7 +2,7 @@
 
 use goodput_ledger::PointRow;
 
-use super::{called, finding, percent};
+use super::{called, percent};
 use crate::document::{Finding, WorkloadFacts};
 
 /// Share of requests that may have a fault before it moves a figure.
@@ -45,7 +45,7 @@ pub(super) fn empty_answers(points: &[PointRow]) -> Option<Finding> {
     let (point, most) = worst(points, |p| share(empty(p), p))?;
     Some(Finding {
         severe: most > FEW,
-        ..finding(
+        ..Finding::new(
             "empty-answers",
             format!(
                 "at {} {} of {} requests ended well without a token: they are misses, and have no TTFT",
@@ -68,7 +68,7 @@ pub(super) fn events_above_usage(points: &[PointRow]) -> Option<Finding> {
     };
     Some(Finding {
         severe: most > FEW && ratio.is_none_or(|r| r > 1.0 + COUNTS_AGREE),
-        ..finding(
+        ..Finding::new(
             "events-above-usage",
             format!(
                 "at {} {} of requests had more token events than output tokens by usage: {twice}; their tokens are counted by events",
@@ -83,7 +83,7 @@ pub(super) fn events_above_usage(points: &[PointRow]) -> Option<Finding> {
 /// Numbers that cannot be counts.
 pub(super) fn usage_not_a_count(points: &[PointRow]) -> Option<Finding> {
     let (point, most) = worst(points, |p| share(p.checks.usage_not_a_count, p))?;
-    Some(finding(
+    Some(Finding::new(
         "usage-not-a-count",
         format!(
             "at {} {} of requests came with a usage that cannot be: a negative or fractional number, one beyond 32 bits, a prompt of 0 tokens, more cached than there were",
@@ -103,7 +103,7 @@ pub(super) fn counts_disagree(points: &[PointRow]) -> Option<Finding> {
     };
     if let Some((point, _)) = worst(points, off).filter(|(_, off)| *off > COUNTS_AGREE) {
         let ratio = point.checks.tokenizer_over_usage?;
-        return Some(finding(
+        return Some(Finding::new(
             "token-counts-disagree",
             format!(
                 "at {} the tokenizer counts {ratio:.2} tokens for one of usage",
@@ -120,7 +120,7 @@ pub(super) fn counts_disagree(points: &[PointRow]) -> Option<Finding> {
         by_usage && much && ratio.is_some_and(|r| !(low..=high).contains(&r))
     };
     let point = points.iter().find(implausible)?;
-    Some(finding(
+    Some(Finding::new(
         "token-counts-disagree",
         format!(
             "at {} a token as it was counted is {:.2} characters of text",
@@ -141,7 +141,7 @@ pub(super) fn max_tokens_ignored(points: &[PointRow], workload: &WorkloadFacts) 
     let (asked, got) = (point.lengths.planned_output[0]?, point.lengths.output[0]?);
     Some(Finding {
         severe: most > FEW,
-        ..finding(
+        ..Finding::new(
             "max-tokens-ignored",
             format!(
                 "at {} {} of answers are longer than the limit that was sent: median {got:.0} tokens, asked were {asked:.0}",
@@ -168,7 +168,7 @@ pub(super) fn bunched_events(points: &[PointRow]) -> Option<Finding> {
     let buffered = bunch >= BUNCH;
     Some(Finding {
         severe: buffered,
-        ..finding(
+        ..Finding::new(
             "bunched-events",
             format!(
                 "at {} {} of token events came at the same instant as the one before, {bunch:.1} at a time, though each carries one token",
@@ -205,12 +205,16 @@ pub(super) fn several_tokens_per_event(points: &[PointRow]) -> Option<Finding> {
     }
     let evidence = format!("at {} an event carries {mean:.2} tokens", called(point));
     let Some([p10, p50, p90, most]) = point.checks.tokens_per_event else {
-        return Some(finding("tokens-per-event", evidence, EVENTS_ARE_NOT_TOKENS));
+        return Some(Finding::new(
+            "tokens-per-event",
+            evidence,
+            EVENTS_ARE_NOT_TOKENS,
+        ));
     };
     // Chunks of k tokens give no request more than k an event, and long ones just about that.
     let whole = (most.round() - most).abs() < 0.02 * most && most - p50 < 0.15 * most;
     if whole || p90 - p10 < 0.02 * p50 {
-        return Some(finding(
+        return Some(Finding::new(
             "tokens-per-event",
             format!(
                 "{evidence}, nearly the same in every request: the server sends them in pieces"
@@ -218,7 +222,7 @@ pub(super) fn several_tokens_per_event(points: &[PointRow]) -> Option<Finding> {
             EVENTS_ARE_NOT_TOKENS,
         ));
     }
-    Some(finding(
+    Some(Finding::new(
         "speculative-decoding",
         format!(
             "{evidence}, {p10:.2} to {p90:.2} by request (p10, p90): as many as were guessed right"
@@ -246,7 +250,7 @@ pub(super) fn unmeant_hits(points: &[PointRow]) -> Option<Finding> {
         .max_by(|a, b| a.1.total_cmp(&b.1))?;
     Some(Finding {
         severe: most > CACHED_MUCH,
-        ..finding(
+        ..Finding::new(
             "unmeant-prefix-hits",
             format!(
                 "at {} {} of input tokens came from the prefix cache; the workload repeats none",
