@@ -31,9 +31,9 @@ pub(super) fn points(result: &RunResult) -> String {
     if void {
         notes += "<p class=\"note\">Struck-out loads are not valid; no answer rests on them.</p>";
     }
-    let head = "<tr><th rowspan=2>Load<th rowspan=2>req/s<th colspan=2>TTFT ms<th colspan=2>TPOT ms<th>Gap ms\
+    let head = "<tr><th rowspan=2>Load<th rowspan=2>req/s<th colspan=2>TTFT ms<th colspan=2>TPOT ms<th>Gap ms<th colspan=2>E2E ms\
         <th rowspan=2>in SLO %<th colspan=2>tok/s<th rowspan=2>char/s<th rowspan=2>words/s<th rowspan=2>n</tr>\
-        <tr><th>p50<th>p99<th>p50<th>p99<th>p99<th>good<th>all</tr>";
+        <tr><th>p50<th>p99<th>p50<th>p99<th>p99<th>p50<th>p99<th>good<th>all</tr>";
     format!(
         "<div class=\"scroll\"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>\n{notes}"
     )
@@ -62,6 +62,8 @@ fn row(point: &PointRow) -> String {
         millis(point.tpot_p50_ms),
         p99(point.tpot_p99_ms, point.tpot_n),
         p99(point.stall_p99_ms, point.tpot_n),
+        millis(point.e2e_p50_ms),
+        p99(point.e2e_p99_ms, point.ttft_n),
         percent(point.slo_attainment),
         number(point.goodput_tok_s),
         number(point.throughput_tok_s),
@@ -80,7 +82,7 @@ fn row(point: &PointRow) -> String {
         String::new()
     } else {
         format!(
-            "<tr class=\"remark\"><td colspan=13>{}</tr>\n",
+            "<tr class=\"remark\"><td colspan=15>{}</tr>\n",
             escape(&remarks)
         )
     };
