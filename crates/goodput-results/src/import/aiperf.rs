@@ -104,7 +104,12 @@ pub(super) fn read(source: &Source) -> Read {
         let rate = phase.rate.map(ToldLoad::Rate);
         told.load = rate.or(phase.concurrency.map(ToldLoad::Users));
     }
-    told.model = config.models.items.into_iter().next().map(|m| m.name);
+    // As older versions wrote it (0.3).
+    let old = config.loadgen;
+    let rate = old.request_rate.map(ToldLoad::Rate);
+    told.load = told.load.or(rate).or(old.concurrency.map(ToldLoad::Users));
+    let models = config.models.items.into_iter().map(|m| m.name);
+    told.model = models.chain(config.endpoint.model_names).next();
     told.chat = config.endpoint.kind.map(|kind| kind.contains("chat"));
     Ok(vec![told])
 }
@@ -122,6 +127,14 @@ struct Config {
     models: Models,
     endpoint: Endpoint,
     phases: Vec<Phase>,
+    loadgen: Loadgen,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Loadgen {
+    concurrency: Option<u32>,
+    request_rate: Option<f64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -140,6 +153,7 @@ struct Model {
 struct Endpoint {
     #[serde(rename = "type")]
     kind: Option<String>,
+    model_names: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

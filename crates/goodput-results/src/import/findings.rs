@@ -88,6 +88,8 @@ impl Seen {
                 self.empty += 1;
                 self.ttft_as_told.record(request.told_ttft.unwrap_or(0));
             }
+            // Cut off by the end of the run: another finding's matter.
+            Outcome::Cancelled => {}
             _ => self.failed += 1,
         }
         if let Some(gaps) = request.gaps.as_deref().filter(|g| g.len() > ROLE_GAPS) {

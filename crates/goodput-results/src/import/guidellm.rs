@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{
     Read, Told, ToldLoad, Tool, Trouble,
     python::TextLength,
-    request::{Foreign, Spans, count},
+    request::{Foreign, Spans, count, failure},
     source::Source,
 };
 
@@ -21,8 +21,12 @@ struct File {
 
 #[derive(Debug, Deserialize)]
 struct Benchmark {
-    #[serde(default)]
+    /// `args` before 0.4.
+    #[serde(default, alias = "args")]
     config: Config,
+    /// Before 0.4 the model stood here.
+    #[serde(default)]
+    worker: Worker,
     requests: Groups,
     #[serde(default)]
     scheduler_metrics: Scheduler,
@@ -52,6 +56,12 @@ struct Backend {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
+struct Worker {
+    backend_model: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct Scheduler {
     measure_start_time: Option<f64>,
     measure_end_time: Option<f64>,
@@ -71,7 +81,15 @@ struct Request {
     id: Option<String>,
     output: Option<TextLength>,
     reasoning_output: Option<TextLength>,
-    info: Info,
+    info: Option<Info>,
+    /// What stood in place of `info` before 0.4.
+    #[serde(default)]
+    scheduler_info: Scheduled,
+    start_time: Option<f64>,
+    end_time: Option<f64>,
+    first_token_time: Option<f64>,
+    last_token_time: Option<f64>,
+    error: Option<String>,
     #[serde(default)]
     input_metrics: Usage,
     #[serde(default)]
@@ -87,6 +105,12 @@ struct Usage {
     cached_tokens: Option<u64>,
     text_words: Option<u64>,
     text_characters: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Scheduled {
+    targeted_start_time: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -141,7 +165,11 @@ fn point(benchmark: Benchmark) -> Told {
     requests.sort_by_key(|r| r.sent.or(r.due));
     let measured = &benchmark.scheduler_metrics;
     Told {
-        model: benchmark.config.backend.model,
+        model: benchmark
+            .config
+            .backend
+            .model
+            .or(benchmark.worker.backend_model),
         load,
         requests,
         window: measured
@@ -153,8 +181,26 @@ fn point(benchmark: Benchmark) -> Told {
     }
 }
 
-fn request(request: Request, outcome: Outcome) -> Foreign {
-    let at = &request.info.timings;
+impl Request {
+    /// When what happened, and why it failed, under the names of either time.
+    fn info(&mut self) -> Info {
+        self.info.take().unwrap_or_else(|| Info {
+            timings: Timings {
+                targeted_start: self.scheduler_info.targeted_start_time,
+                request_start: self.start_time,
+                first_token_iteration: self.first_token_time,
+                last_token_iteration: self.last_token_time,
+                request_end: self.end_time,
+                ..Timings::default()
+            },
+            error: self.error.take(),
+        })
+    }
+}
+
+fn request(mut request: Request, outcome: Outcome) -> Foreign {
+    let info = request.info();
+    let at = &info.timings;
     let start = at.request_start.or(at.resolve_start);
     let mut spans = Spans::default();
     let mut since = |what, t: Option<f64>| spans.signed(what, t? - start?);
@@ -165,7 +211,15 @@ fn request(request: Request, outcome: Outcome) -> Foreign {
     let mut out = if outcome == Outcome::Ok {
         Foreign::answered(first_token, output)
     } else {
-        let mut cut = Foreign::of(outcome);
+        let words = info.error.as_deref().unwrap_or_default();
+        let (by_words, status) = failure(words);
+        let ended = if outcome == Outcome::Failed {
+            by_words
+        } else {
+            outcome
+        };
+        let mut cut = Foreign::of(ended);
+        cut.end.http_status = status;
         cut.first_token = first_token;
         cut.end.output_tokens = output;
         cut
@@ -183,7 +237,7 @@ fn request(request: Request, outcome: Outcome) -> Foreign {
     out.end.cached_tokens = request.input_metrics.cached_tokens.map(count);
     (out.end.characters, out.end.words) = text(&request);
     out.id = request.id.map(Into::into);
-    out.error = request.info.error.map(Into::into);
+    out.error = info.error.map(Into::into);
     spans.checked(out)
 }
 

@@ -5,13 +5,13 @@
 
 use std::{fs, path::Path};
 
-use goodput_record::{Outcome, TokenCount, nanos_of};
+use goodput_record::{TokenCount, nanos_of};
 use serde::Deserialize;
 
 use super::{
     Read, Told, ToldLoad, Tool, Trouble,
     python::elements,
-    request::{Foreign, Spans, count},
+    request::{Foreign, Spans, count, failure},
     source::Source,
 };
 
@@ -177,8 +177,11 @@ fn request(entry: Entry) -> Foreign {
     let mut out = match &entry.error {
         None => Foreign::answered(first_token, output),
         Some(error) => {
-            let mut failed = Foreign::of(outcome(error));
+            let told = format!("{} {}", error.error_type, error.error_msg);
+            let (outcome, status) = failure(&told);
+            let mut failed = Foreign::of(outcome);
             failed.first_token = first_token;
+            failed.end.http_status = status;
             failed
         }
     };
@@ -191,20 +194,13 @@ fn request(entry: Entry) -> Foreign {
     out.sent = Some(nanos_of(entry.start_time));
     out.lived = lived.unwrap_or(0);
     out.end.tokenizer_tokens = own.filter(|_| counted.is_some() && counted != own);
-    out.end.input_tokens = usage.prompt_tokens.or(info.input_tokens).map(count);
+    // 0 stands for a prompt that nobody counted, as where the request failed.
+    let input = usage.prompt_tokens.or(info.input_tokens);
+    out.end.input_tokens = input.filter(|n| *n > 0).map(count);
     out.end.cached_tokens = usage
         .prompt_tokens_details
         .and_then(|d| d.cached_tokens)
         .map(count);
     out.error = entry.error.map(|e| e.error_msg.into());
     spans.checked(out)
-}
-
-fn outcome(error: &Error) -> Outcome {
-    let told = format!("{} {}", error.error_type, error.error_msg);
-    match told.as_str() {
-        t if t.contains("429") || t.contains("503") => Outcome::Rejected,
-        t if t.contains("Timeout") => Outcome::TimedOut,
-        _ => Outcome::Failed,
-    }
 }

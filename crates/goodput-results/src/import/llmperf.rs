@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::{
     Read, Told, ToldLoad, Tool, Trouble,
     python::elements,
-    request::{Foreign, Spans, count},
+    request::{Foreign, Spans, count, span},
     source::Source,
 };
 
@@ -34,6 +34,16 @@ struct Response {
 struct Summary {
     model: Option<String>,
     num_concurrent_requests: Option<u32>,
+    results_num_completed_requests: Option<f64>,
+    results_num_completed_requests_per_min: Option<f64>,
+}
+
+impl Summary {
+    /// How long the run took, in ns.
+    fn duration(&self) -> Option<u64> {
+        let per_minute = self.results_num_completed_requests_per_min?;
+        span(60.0 * self.results_num_completed_requests? / per_minute)
+    }
 }
 
 pub(super) fn read(source: &Source, run: Option<&str>) -> Read {
@@ -45,6 +55,7 @@ pub(super) fn read(source: &Source, run: Option<&str>) -> Read {
             told.requests.push(request(&one));
         })?;
         let summary = summary(source.path()).unwrap_or_default();
+        told.duration = summary.duration();
         told.model = summary.model;
         told.load = summary.num_concurrent_requests.map(ToldLoad::Users);
     } else {

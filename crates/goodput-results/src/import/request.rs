@@ -257,6 +257,41 @@ impl Spans {
     }
 }
 
+/// How a request ended, and with which status, by what a Python client wrote down of its failure: its
+/// HTTP library's words differ, those of HTTP do not.
+pub(super) fn failure(words: &str) -> (Outcome, Option<u16>) {
+    const STATUSES: [(u16, &str); 5] = [
+        (429, "Too Many Requests"),
+        (500, "Internal Server Error"),
+        (502, "Bad Gateway"),
+        (503, "Service Unavailable"),
+        (504, "Gateway Timeout"),
+    ];
+    // The last line of a traceback says what happened; the others have numbers of lines.
+    let last = words.trim().lines().last().unwrap_or_default();
+    let named = |number: u16| {
+        last.split(|c: char| !c.is_ascii_alphanumeric())
+            .any(|word| word.parse() == Ok(number))
+    };
+    let status = STATUSES
+        .into_iter()
+        .find(|(number, phrase)| words.contains(phrase) || named(*number))
+        .map(|(number, _)| number);
+    let broke_off = [
+        "ClientPayloadError",
+        "incomplete chunked read",
+        "IncompleteRead",
+    ];
+    let outcome = match status {
+        Some(429 | 503) => Outcome::Rejected,
+        Some(_) => Outcome::Failed,
+        None if broke_off.iter().any(|word| words.contains(word)) => Outcome::Truncated,
+        None if words.contains("Timeout") => Outcome::TimedOut,
+        None => Outcome::Failed,
+    };
+    (outcome, status)
+}
+
 /// Seconds of the other tool's file as nanoseconds; what is not positive is no time at all.
 pub(super) fn span(seconds: f64) -> Option<u64> {
     (seconds > 0.0).then(|| goodput_record::nanos_of(seconds))

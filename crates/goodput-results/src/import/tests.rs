@@ -3,6 +3,7 @@
 mod faults;
 mod own;
 mod published;
+mod samples;
 mod tools;
 
 use std::{

@@ -4,7 +4,7 @@
 
 use std::mem::take;
 
-use goodput_record::{Outcome, TokenCount};
+use goodput_record::TokenCount;
 use serde::{
     Deserialize, Deserializer,
     de::{SeqAccess, Visitor},
@@ -13,7 +13,7 @@ use serde::{
 use super::{
     Read, Told, ToldLoad, Tool, Trouble,
     python::TextLength,
-    request::{Foreign, Spans, count},
+    request::{Foreign, Spans, count, failure},
     source::Source,
 };
 
@@ -139,10 +139,13 @@ fn request(file: &mut File, ttft: f64, i: usize) -> Foreign {
     let first_token = spans.span("TTFT", ttft);
     let tokens = count(file.output_lens[i]);
     let mut request = match &error {
-        Some(_) => Foreign {
-            first_token,
-            ..Foreign::of(Outcome::Failed)
-        },
+        Some(words) => {
+            let (outcome, status) = failure(words);
+            let mut failed = Foreign::of(outcome);
+            failed.first_token = first_token;
+            failed.end.http_status = status;
+            failed
+        }
         // Counted by the server's usage where it sent one, else by a tokenizer; the file does not
         // say which.
         None => Foreign::answered(first_token, Some(TokenCount::Tokenizer(tokens))),

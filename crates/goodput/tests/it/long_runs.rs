@@ -16,7 +16,7 @@ output.fixed = 40
 ";
 
 /// The most memory the process ever held, in KiB.
-fn peak_kib(child: &Child) -> Option<u64> {
+pub(crate) fn peak_kib(child: &Child) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse().ok()

@@ -12,6 +12,7 @@ mod client;
 mod faces;
 mod failures;
 mod gate;
+mod imports;
 mod interrupts;
 mod lint;
 mod long_runs;

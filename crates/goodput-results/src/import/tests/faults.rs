@@ -176,3 +176,37 @@ fn llmperf_takes_its_load_from_the_summary_and_any_error_for_one() {
     let outcomes: Vec<Outcome> = import.requests.iter().map(|r| r.outcome).collect();
     assert_eq!(outcomes, [Outcome::Ok, Outcome::Failed, Outcome::Failed]);
 }
+
+/// As vLLM bench 0.32, GuideLLM 0.8.1 and inference-perf 0.7.0 wrote them down.
+#[test]
+fn failures_are_told_apart_by_the_words_of_the_tools() {
+    use crate::import::request::failure;
+    let payload = "Response payload is not completed: <TransferEncodingError: 400, message='Not enough data to satisfy transfer length header.'>";
+    let traceback = format!(
+        "Traceback (most recent call last):\n  File \"endpoint_request_func.py\", line 503, in call\naiohttp.client_exceptions.ClientPayloadError: {payload}"
+    );
+    for (words, outcome, status) in [
+        ("Too Many Requests", Outcome::Rejected, Some(429)),
+        ("Internal Server Error", Outcome::Failed, Some(500)),
+        (traceback.as_str(), Outcome::Truncated, None),
+        (
+            "HTTPStatusError(\"Client error '429 Too Many Requests' for url 'http://127.0.0.1:18772/v1'\")",
+            Outcome::Rejected,
+            Some(429),
+        ),
+        (
+            "RemoteProtocolError('peer closed connection without sending complete message body (incomplete chunked read)')",
+            Outcome::Truncated,
+            None,
+        ),
+        ("HTTP Error 503 {}", Outcome::Rejected, Some(503)),
+        ("asyncio.exceptions.TimeoutError", Outcome::TimedOut, None),
+        (
+            "Cannot connect to host 127.0.0.1:1500",
+            Outcome::Failed,
+            None,
+        ),
+    ] {
+        assert_eq!(failure(words), (outcome, status), "{words}");
+    }
+}

@@ -29,7 +29,7 @@ fn vllm_keeps_its_gaps_its_wait_and_its_text() {
     assert_eq!(import.model.as_deref(), Some("m"));
     assert_eq!(row.requests, 5);
     let outcomes: Vec<(&str, u64)> = row.outcomes.iter().map(|(k, n)| (k.as_str(), *n)).collect();
-    assert_eq!(outcomes, [("empty", 1), ("failed", 1), ("ok", 3)]);
+    assert_eq!(outcomes, [("empty", 1), ("ok", 3), ("timed_out", 1)]);
     let [first, second, third, fourth, fifth] = import.requests.as_slice() else {
         panic!("five requests")
     };
@@ -47,7 +47,7 @@ fn vllm_keeps_its_gaps_its_wait_and_its_text() {
     assert_eq!(second.verdicts.values().next(), Some(&VerdictWord::Missed));
     assert_eq!(third.outcome, Outcome::Empty);
     assert_eq!((third.ttft_ms, third.e2e_ms), (None, None), "none, not 0");
-    assert_eq!(fourth.outcome, Outcome::Failed);
+    assert_eq!(fourth.outcome, Outcome::TimedOut);
     assert_eq!(fourth.error.as_deref(), Some("TimeoutError: too late"));
     assert_eq!((fifth.tpot_ms, fifth.ttft_ms), (None, Some(200.0)));
     assert_eq!(row.tpot_n, 2, "a token alone has no TPOT");
