@@ -91,11 +91,15 @@ impl Tally {
             | Outcome::EmptyStream
             | Outcome::InvalidChunk
             | Outcome::ErrorEvent => self.refused_in_a_row += 1,
-            _ => (self.failed_in_a_row, self.refused_in_a_row) = (0, 0),
+            _ => {
+                (self.failed_in_a_row, self.refused_in_a_row) = (0, 0);
+                return;
+            }
         }
-        if let Some(error) = &note.error {
-            self.last_error.clone_from(error);
-        }
+        self.last_error = match &note.error {
+            Some(error) => error.clone(),
+            None => without_error(summary),
+        };
     }
 
     /// Holds the server's own decode time against the client's.
@@ -139,5 +143,18 @@ impl Tally {
             }
         }
         self.given_up.is_some()
+    }
+}
+
+/// What is wrong with an answer that came without an error.
+fn without_error(summary: &RequestSummary) -> String {
+    let what = match summary.outcome() {
+        Outcome::Empty => "the answer ended without a token",
+        Outcome::EmptyStream => "the stream ended without an event",
+        other => other.name(),
+    };
+    match summary.end().finish_reason {
+        Some(reason) => format!("{what}, finish reason `{}`", reason.name()),
+        None => what.to_owned(),
     }
 }

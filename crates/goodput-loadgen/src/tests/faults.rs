@@ -290,3 +290,26 @@ fn no_server_is_a_record_and_ends_the_point() {
         assert_eq!(report.not_sent, 0);
     });
 }
+
+/// What is wrong with an answer without a token is no error of the server's: it has to be named.
+#[test]
+fn giving_up_on_empty_answers_says_what_is_wrong_with_them() {
+    run(async {
+        let (address, _) = serve(|mut sock, _, _| async move {
+            sock.stream(0, ms(0), ms(0)).await?;
+            Ok(Some(sock))
+        })
+        .await;
+        let mut plan = PointPlan::new(0, closed(2), Window::Duration(Duration::from_mins(1)));
+        plan.failures_in_a_row = 3;
+        let (report, _) = drive(target(address), &plan, &Stop::new()).await;
+        let why = report.invalid.iter().map(ToString::to_string);
+        let why = why
+            .filter(|why| why.contains("failed in a row"))
+            .collect::<String>();
+        assert!(
+            why.contains("the last: the answer ended without a token"),
+            "{why}"
+        );
+    });
+}
