@@ -78,11 +78,7 @@ fn render(path: &Path, flags: &ReportFlags, voice: Voice) -> Result<Exit, Failur
         None => written.add(PAGE, folder.write_by(PAGE, |out| page.write(out))),
         Some(path) => write_whole(path, |out| page.write(out))?,
     }
-    let exit = if result.complete {
-        written.exit(verdict(&result))
-    } else {
-        Exit::Untrusted
-    };
+    let exit = written.exit(verdict(&result));
     show(&result, &folder, &written, exit, flags.format, voice)?;
     if result.points.is_empty() && !result.complete {
         voice.say(&killed::what_is_left(&folder, &result)?);

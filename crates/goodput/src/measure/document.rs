@@ -151,7 +151,10 @@ pub(crate) fn finish(
         (Err(failure), ..) => Some(failure.message.clone()),
         (_, Some(trouble), _) => Some(trouble.clone()),
         (_, _, Some(number)) => Some(format!("stopped by signal {number}")),
-        _ => run.given_up.clone().or_else(|| run.failing.clone()),
+        _ => run.given_up.clone().or_else(|| {
+            let last = run.failed.as_ref().filter(|failed| failed.given_up);
+            last.map(|failed| failed.why.clone())
+        }),
     };
     let result = so_far(&run, why);
     let exit = match signal {
@@ -174,9 +177,13 @@ pub(crate) fn finish(
     Ok(exit)
 }
 
-/// What the points say: yes if some load meets the SLO, no if none does, not to be trusted if
-/// nothing could be measured, a point that would decide is not valid, or a finding takes trust away.
+/// What the points say: yes if some load meets the SLO, no if none does, not to be trusted if the run
+/// did not come to its end, nothing could be measured, a point that would decide is not valid, or a
+/// finding takes trust away.
 pub(crate) fn verdict(result: &RunResult) -> Exit {
+    if !result.complete {
+        return Exit::Untrusted;
+    }
     let usable = result.points.iter().filter(|p| p.valid).count();
     // Invalid points have a rule of their own: they matter where they would decide.
     let doubted = |f: &Finding| f.severe && f.name != "invalid-points";

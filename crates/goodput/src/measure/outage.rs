@@ -25,11 +25,28 @@ pub(crate) enum Then {
     GiveUp,
 }
 
-/// Why a point says nothing of its load, if every one of its last requests failed.
-pub(super) fn failing(report: &PointReport, load: Load) -> Option<String> {
-    let failing = |why: &&Invalid| matches!(why, Invalid::Failing { .. });
-    let why = report.invalid.iter().find(failing)?;
-    Some(format!("at {}: {why}", load_words(load)))
+/// A point that says nothing of its load, since the server failed it.
+#[derive(Clone, Debug)]
+pub(crate) struct Failed {
+    /// In words, with the load.
+    pub(crate) why: String,
+    /// Whether it was given up before its end.
+    pub(crate) given_up: bool,
+}
+
+/// Whether a point is one of these.
+pub(super) fn failed(report: &PointReport, load: Load) -> Option<Failed> {
+    let of_the_server = |why: &&Invalid| is_the_servers(why);
+    let why = report.invalid.iter().find(of_the_server)?;
+    Some(Failed {
+        why: format!("at {}: {why}", load_words(load)),
+        given_up: matches!(why, Invalid::Failing { .. }),
+    })
+}
+
+/// Whether a point is not valid because its server was away or failed every request.
+pub(super) const fn is_the_servers(why: &Invalid) -> bool {
+    matches!(why, Invalid::Failing { .. } | Invalid::Away { .. })
 }
 
 impl Run {
@@ -50,20 +67,25 @@ impl Run {
     /// Whether the server failed the last point throughout, and what comes next. Waits for a server
     /// that is away.
     pub(crate) async fn after_point(&mut self) -> Then {
-        let Some(why) = self.failing.take().filter(|_| !self.stopped()) else {
+        let Some(failed) = self.failed.take().filter(|_| !self.stopped()) else {
             self.failed_in_a_row = 0;
             return Then::GoOn;
         };
+        let Failed { why, given_up } = failed;
         self.failed_in_a_row += 1;
         // The shares of a run keep a timetable: none of them waits.
         if self.failed_in_a_row > 1 || self.share.is_some() {
-            let again = if self.failed_in_a_row > 1 {
+            let again = self.failed_in_a_row > 1;
+            self.failed_in_a_row = 0;
+            if !given_up {
+                return Then::GoOn;
+            }
+            let twice = if again {
                 "; so it was when it was measured again"
             } else {
                 ""
             };
-            self.given_up = Some(why + again);
-            self.failed_in_a_row = 0;
+            self.given_up = Some(why + twice);
             return Then::GiveUp;
         }
         let left = self.client.clock().now();

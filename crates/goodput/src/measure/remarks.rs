@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use goodput_ledger::ClientRow;
-use goodput_loadgen::{PointPlan, PointReport, Window};
+use goodput_loadgen::{Invalid, PointPlan, PointReport, Window};
 use goodput_record::Timestamp;
 use goodput_sweep::WORKLOAD_ENDED;
 use goodput_workload::Load;
 
-use super::{observer::LiveCounts, run::BIN};
+use super::{observer::LiveCounts, outage::is_the_servers, run::BIN};
 
 /// The warning on a point that was broken off.
 pub(super) const INTERRUPTED: &str = "interrupted: a part of the window";
@@ -57,6 +57,17 @@ pub(super) fn ran_dry(plan: &PointPlan, report: &PointReport) -> Option<String> 
     Some(format!(
         "{WORKLOAD_ENDED}: {short}; its rows are sent once unless it says `repeat = true`"
     ))
+}
+
+/// Why a point is not valid: first what the server did, which explains more than what this machine did.
+pub(super) fn reasons(report: &PointReport) -> Vec<String> {
+    let of_the_server = |why: &&Invalid| is_the_servers(why);
+    let (first, then): (Vec<_>, Vec<_>) = report.invalid.iter().partition(of_the_server);
+    first
+        .into_iter()
+        .chain(then)
+        .map(ToString::to_string)
+        .collect()
 }
 
 /// Why nothing was measured at a point, which had these requests in all.

@@ -26,10 +26,12 @@ use super::{
     document::{self, Paper},
     live::{Doing, LiveTable},
     observer::{LiveCounts, SharedStrategy, lock},
-    outage::failing,
+    outage::{Failed, failed},
     place::place,
     plan::Lengths,
-    remarks::{INTERRUPTED, client_row, load_words, nothing_measured, ran_dry, row_window},
+    remarks::{
+        INTERRUPTED, client_row, load_words, nothing_measured, ran_dry, reasons, row_window,
+    },
     scrape::Scrape,
     share::Share,
     threads::{Carried, Kit, Order, Team},
@@ -76,8 +78,8 @@ pub(crate) struct Run {
     pub(crate) points: Vec<PointRow>,
     /// What the automatic search found, if one ran.
     pub(crate) search: Option<Search>,
-    /// Why the last point says nothing of its load, if the server failed it throughout.
-    pub(crate) failing: Option<String>,
+    /// Why the last point says nothing of its load, if the server failed it.
+    pub(crate) failed: Option<Failed>,
     /// Points in a row of which that holds.
     pub(crate) failed_in_a_row: u32,
     /// Whether the server is gone for good.
@@ -233,12 +235,14 @@ impl Run {
             let server = self.watched(&report, true);
             share.keep(late, &facts, server, &report, &books)?;
         }
-        self.failing = failing(&report, load);
+        self.failed = failed(&report, load);
         if books.measured() == 0 {
             let why = nothing_measured(counts, &report);
             if counts.answered == 0 && !report.interrupted {
-                let silent = || format!("at {}: {why}", load_words(load));
-                self.failing.get_or_insert_with(silent);
+                self.failed.get_or_insert_with(|| Failed {
+                    why: format!("at {}: {why}", load_words(load)),
+                    given_up: true,
+                });
             }
             facts.invalid.push(why);
         }
@@ -400,7 +404,7 @@ impl Run {
                 report.server_timings.implausible,
                 report.server_timings.last_ratio,
             ),
-            invalid: report.invalid.iter().map(ToString::to_string).collect(),
+            invalid: reasons(report),
             warnings,
         }
     }

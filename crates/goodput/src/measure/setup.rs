@@ -203,7 +203,7 @@ impl Setting<'_> {
             points: Vec::new(),
             search: None,
             other_arrivals: None,
-            failing: None,
+            failed: None,
             failed_in_a_row: 0,
             gone: false,
             given_up: None,
@@ -223,7 +223,10 @@ impl Setting<'_> {
         work: impl AsyncFnOnce(&mut Run) -> Result<(), Failure>,
     ) -> Result<Exit, Failure> {
         let went = self.measure(&mut run, work).await;
-        run.live.clear();
+        // The answer has them all, where one is printed.
+        if self.task.prints {
+            run.live.clear();
+        }
         if self.task.dry_run {
             let _ = std::fs::remove_dir_all(run.folder.path());
             return went.map(|()| Exit::Yes);

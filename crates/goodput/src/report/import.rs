@@ -46,12 +46,7 @@ pub(super) fn import(flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure>
     if let Some(own) = own(&flags.paths[0]).filter(|_| result.run == Tool::Goodput.flag()) {
         judged_anew(&mut result, own);
     }
-    let exit = if result.complete {
-        verdict(&result)
-    } else {
-        Exit::Untrusted
-    };
-    deliver(&result, &folder, exit, flags.format, voice)
+    deliver(&result, &folder, verdict(&result), flags.format, voice)
 }
 
 fn ask(flags: &ForeignFlags) -> Result<ImportAsk, Failure> {

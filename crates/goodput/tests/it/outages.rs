@@ -86,6 +86,30 @@ fn a_short_outage_costs_the_point_and_not_the_sweep() {
     assert_eq!(kept, [1.0, 2.0, 3.0]);
 }
 
+/// Too few requests fall into it to give the point up, and enough to break an objective that the rate
+/// would keep.
+#[test]
+fn a_short_outage_at_a_low_rate_is_no_miss_of_the_rate() {
+    let place = Place::new("outage-rate");
+    let server = Server::start(|asked, socket| {
+        // At 20 requests a second, one second and a half from the third second on.
+        if (60..90).contains(&asked.number) {
+            return Err(std::io::ErrorKind::ConnectionReset.into());
+        }
+        stream(socket, 3)
+    });
+    let loads = ["--concurrency", "none", "--rate", "20", "--duration", "4s"];
+    let args = [&["sweep", "--url", &server.url][..], &loads, &SLO].concat();
+    let ran = place.run(&args).measured();
+    let ran = ran.says(&["the server was away for", "the point is measured again"]);
+    let result = place.result();
+    assert_eq!(result["complete"], true, "{ran}");
+    let points = result["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2, "{ran}");
+    assert_eq!(points[0]["valid"], false);
+    assert_eq!(points[1]["slo_attainment"], 1.0);
+}
+
 #[test]
 fn a_short_outage_does_not_end_a_search() {
     let place = Place::new("outage-search");
