@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use goodput_record::{FinishReason, Outcome, Timestamp};
+use goodput_record::{Outcome, Timestamp};
 use goodput_stats::{
     Adjusted, Distribution, Watched, attainment_interval, looks_confidence, steady_mean,
 };
@@ -416,7 +416,7 @@ impl Lengths {
             reported_cached_share: ratio(self.reported.1, self.reported.0),
             server_cached_share: None,
             early_stop_share: share(counted.ended_early),
-            finish_reasons: named(&counted.finish_reasons, |r| finish_name(*r))
+            finish_reasons: named(&counted.finish_reasons, |r| r.name().to_owned())
                 .into_iter()
                 .filter_map(|(name, n)| Some((name, share(n)?)))
                 .collect(),
@@ -424,17 +424,6 @@ impl Lengths {
             characters_per_token: ratio(self.characters, self.tokens),
         }
     }
-}
-
-fn finish_name(reason: FinishReason) -> String {
-    match reason {
-        FinishReason::Stop => "stop",
-        FinishReason::Length => "length",
-        FinishReason::ToolCalls => "tool_calls",
-        FinishReason::ContentFilter => "content_filter",
-        FinishReason::Other => "other",
-    }
-    .to_owned()
 }
 
 fn named<K>(counts: &BTreeMap<K, u64>, name: impl Fn(&K) -> String) -> BTreeMap<String, u64> {

@@ -80,6 +80,15 @@ pub enum Invalid {
         /// How many are allowed.
         most: u32,
     },
+    /// For a while no request got an answer; before and after they did.
+    Away {
+        /// How many failed in a row.
+        requests: u32,
+        /// From the first of these to the next answer.
+        span: Duration,
+        /// What the last one said.
+        error: String,
+    },
     /// Every one of the last requests failed.
     Failing {
         /// How many in a row.
@@ -158,6 +167,15 @@ impl std::fmt::Display for Invalid {
             Self::Saturated { most } => write!(
                 f,
                 "more than {most} requests were in flight: far beyond what the server can serve, given up"
+            ),
+            Self::Away {
+                requests,
+                span,
+                error,
+            } => write!(
+                f,
+                "the server was away for {:.1} s: {requests} requests in a row got no answer; the last: {error}",
+                span.as_secs_f64()
             ),
             Self::Failing { requests, error } => {
                 write!(

@@ -16,6 +16,11 @@ const COMPARABLE: Duration = Duration::from_millis(20);
 /// More names than this are no names of answerers: every answer has its own.
 const NAMES_MAX: usize = 8;
 
+/// A server is away if so many requests in a row got no answer, and for so long.
+const AWAY_REQUESTS: u32 = 3;
+/// See [`AWAY_REQUESTS`].
+const AWAY_FOR: Duration = Duration::from_millis(500);
+
 /// So many rejections in a row weigh as much as one failure.
 const REFUSALS: u32 = 10;
 
@@ -40,7 +45,9 @@ pub(crate) struct Tally {
     pub(crate) latencies: Latencies,
     /// What answerers call themselves.
     pub(crate) answered_as: BTreeSet<String>,
-    pub(crate) given_up: Option<Invalid>,
+    /// What the point's own requests say against it.
+    pub(crate) given_up: Vec<Invalid>,
+    away: Away,
     open: u32,
     flying: u32,
     failed_in_a_row: u32,
@@ -77,6 +84,7 @@ impl Tally {
             self.latencies.take(summary, lag);
             self.compare_decode(summary, note.server_decode);
         }
+        self.given_up.extend(self.away.hear(summary, note));
         if let Some(name) = &note.answered_as
             && self.answered_as.len() <= NAMES_MAX
             && !self.answered_as.contains(name)
@@ -91,11 +99,15 @@ impl Tally {
             | Outcome::EmptyStream
             | Outcome::InvalidChunk
             | Outcome::ErrorEvent => self.refused_in_a_row += 1,
-            _ => (self.failed_in_a_row, self.refused_in_a_row) = (0, 0),
+            _ => {
+                (self.failed_in_a_row, self.refused_in_a_row) = (0, 0);
+                return;
+            }
         }
-        if let Some(error) = &note.error {
-            self.last_error.clone_from(error);
-        }
+        self.last_error = match &note.error {
+            Some(error) => error.clone(),
+            None => without_error(summary),
+        };
     }
 
     /// Holds the server's own decode time against the client's.
@@ -124,20 +136,82 @@ impl Tally {
 
     /// Whether the load cannot be carried further.
     pub(crate) fn gives_up(&mut self, plan: &PointPlan) -> bool {
-        if self.given_up.is_none() {
-            if self.open > plan.most_in_flight {
-                self.given_up = Some(Invalid::Saturated {
-                    most: plan.most_in_flight,
-                });
-            } else if self.failed_in_a_row >= plan.failures_in_a_row
-                || self.refused_in_a_row >= plan.failures_in_a_row.saturating_mul(REFUSALS)
-            {
-                self.given_up = Some(Invalid::Failing {
-                    requests: self.failed_in_a_row + self.refused_in_a_row,
-                    error: self.last_error.clone(),
-                });
-            }
+        let ends =
+            |why: &Invalid| matches!(why, Invalid::Saturated { .. } | Invalid::Failing { .. });
+        if self.given_up.iter().any(ends) {
+            return true;
         }
-        self.given_up.is_some()
+        let why = if self.open > plan.most_in_flight {
+            Some(Invalid::Saturated {
+                most: plan.most_in_flight,
+            })
+        } else if self.failed_in_a_row >= plan.failures_in_a_row
+            || self.refused_in_a_row >= plan.failures_in_a_row.saturating_mul(REFUSALS)
+        {
+            Some(Invalid::Failing {
+                requests: self.failed_in_a_row + self.refused_in_a_row,
+                error: self.last_error.clone(),
+            })
+        } else {
+            None
+        };
+        let gives_up = why.is_some();
+        self.given_up.extend(why);
+        gives_up
+    }
+}
+
+/// Watches for a while in which no request got an answer. An overloaded server leaves some without one
+/// and still answers others; one that answers nobody is away.
+#[derive(Debug, Default)]
+struct Away {
+    since: Option<Timestamp>,
+    requests: u32,
+    last_error: String,
+}
+
+impl Away {
+    /// Hears of a request that has ended. Gives the absence that its answer puts an end to.
+    fn hear(&mut self, summary: &RequestSummary, note: &Note) -> Option<Invalid> {
+        let Some(begun) = summary.first_byte() else {
+            // What this machine could not send says nothing of the server.
+            if summary.outcome() == Outcome::Failed && note.ours.is_none() {
+                self.since.get_or_insert(summary.ended());
+                self.requests += 1;
+                self.last_error = note.error.clone().unwrap_or_default();
+            }
+            return None;
+        };
+        let since = self.since?;
+        let Some(span) = begun.since(since) else {
+            // One that began before: it broke off, or shows that the server was there all along.
+            if summary.last_token() > Some(since) {
+                *self = Self::default();
+            }
+            return None;
+        };
+        let Self {
+            requests,
+            last_error,
+            ..
+        } = std::mem::take(self);
+        (requests >= AWAY_REQUESTS && span >= AWAY_FOR).then_some(Invalid::Away {
+            requests,
+            span,
+            error: last_error,
+        })
+    }
+}
+
+/// What is wrong with an answer that came without an error.
+fn without_error(summary: &RequestSummary) -> String {
+    let what = match summary.outcome() {
+        Outcome::Empty => "the answer ended without a token",
+        Outcome::EmptyStream => "the stream ended without an event",
+        other => other.name(),
+    };
+    match summary.end().finish_reason {
+        Some(reason) => format!("{what}, finish reason `{}`", reason.name()),
+        None => what.to_owned(),
     }
 }

@@ -36,6 +36,9 @@ pub struct RunResult {
     pub complete: bool,
     /// Why it is not complete.
     pub incomplete_because: Option<String>,
+    /// The first load point while it is measured: what a run was at that was killed there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under_way: Option<UnderWay>,
     /// The seed of schedule, lengths and prompts.
     pub seed: u64,
     /// What the figures hold for.
@@ -64,6 +67,18 @@ impl RunResult {
     pub fn objective(&self) -> f64 {
         self.holds_for.slos.first().map_or(1.0, |slo| slo.objective)
     }
+}
+
+/// A load point that is being measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UnderWay {
+    /// Its number.
+    pub point: u32,
+    /// Users of a closed loop.
+    pub concurrency: Option<u32>,
+    /// Arrivals a second of an open loop.
+    pub rate_req_s: Option<f64>,
 }
 
 /// What a result holds for. Another model, SLO or workload has another operating point.
@@ -155,7 +170,8 @@ pub struct ServerFacts {
     pub version: Option<String>,
     /// Flags and limits it told of: `max_model_len`, `num_gpu_blocks`, ...
     pub flags: BTreeMap<String, String>,
-    /// Whether it is the built-in emulated replica: no figure of it is about real hardware.
+    /// Whether it is an emulated replica, started by the run or found at the URL: no figure of it is about
+    /// real hardware.
     pub emulated: bool,
     /// Faults that the emulated replica was told to have.
     #[serde(default)]

@@ -30,9 +30,9 @@ pub use compare::{
 };
 pub use document::{
     ByGoodput, ByObjective, ClauseFacts, Finding, HardwareFacts, HoldsFor, OperatingPoint,
-    PointChart, RequestBar, RunResult, SCHEMA_VERSION, Search, ServerFacts, SloFacts,
+    PointChart, RequestBar, RunResult, SCHEMA_VERSION, Search, ServerFacts, SloFacts, UnderWay,
     WorkloadFacts,
 };
-pub use findings::findings;
+pub use findings::{WORKLOAD_ENDED, findings};
 pub use grid::geometric;
 pub use watch::{Look, mark, seen, watch, watched_together};

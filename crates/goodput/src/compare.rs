@@ -1,6 +1,6 @@
 //! `goodput compare`: two results side by side, and rules on their difference.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
 use goodput_config::{ConfigError, Spanned, Typed, parse};
 use goodput_ledger::{MeasuredPoint, MeasuredRequest};
@@ -17,6 +17,7 @@ use crate::{
     flags::{self, CompareFlags, CompareFormat},
     print,
     talk::Voice,
+    text::read_text,
 };
 
 /// Compares, or says why that would say nothing.
@@ -158,7 +159,6 @@ impl Rules {
 
 fn read_rules(path: &Path, voice: Voice) -> Result<RulesFile, Failure> {
     let name = path.display().to_string();
-    let text = fs::read_to_string(path)
-        .map_err(|e| Failure::usage(format!("cannot read the rules file {name}: {e}")))?;
+    let text = read_text("the rules file", path)?;
     parse(&name, &text).map_err(|e| Failure::usage(e.render(&name, &text, voice.color_err)))
 }

@@ -1,7 +1,6 @@
 //! `goodput emulate`, and the emulated replica that other verbs start for themselves.
 
 use std::{
-    fs,
     io::{BufRead, BufReader, Read},
     net::TcpListener,
     path::Path,
@@ -17,6 +16,7 @@ use crate::{
     print,
     slo::has_extension,
     talk::Voice,
+    text::read_text,
 };
 
 /// What the child's first line of stdout begins with; the base URL follows.
@@ -118,8 +118,7 @@ fn end_with_stdin(stop: &Stop) -> Result<(), Failure> {
 pub(crate) fn profile(name: &str, voice: Voice) -> Result<Profile, Failure> {
     let path = Path::new(name);
     if path.is_file() || has_extension(path, "toml") {
-        let text = fs::read_to_string(path)
-            .map_err(|e| Failure::usage(format!("cannot read the profile {name}: {e}")))?;
+        let text = read_text("the profile", path)?;
         return Profile::parse(name, &text)
             .map_err(|e| Failure::usage(e.render(name, &text, voice.color_err)));
     }

@@ -13,6 +13,7 @@ mod process_list;
 mod report;
 mod slo;
 mod talk;
+mod text;
 mod trace;
 
 use std::process::ExitCode;

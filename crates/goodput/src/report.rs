@@ -1,18 +1,19 @@
 //! `goodput report`: a result folder rendered again, another tool's result read in, shards merged.
 
 mod import;
+mod killed;
 mod merge;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use goodput_report::html;
-use goodput_results::{Folder, read_result, write_whole};
+use goodput_results::{Folder, ResultsError, read_result, write_whole};
 use goodput_sweep::RunResult;
 
 use crate::{
     exit::{Exit, Failure},
     flags::ReportFlags,
-    measure::{show, verdict},
+    measure::{PAGE, Written, show, verdict},
     talk::Voice,
 };
 
@@ -62,20 +63,26 @@ fn overlay(paths: &[PathBuf], flags: &ReportFlags, voice: Voice) -> Result<Exit,
     Ok(Exit::Yes)
 }
 
-/// Renders the page anew and prints the result.
-fn render(path: &std::path::Path, flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure> {
-    let result = read_result(path)?;
+/// Renders the page anew and prints the result. What cannot be written keeps nothing from being read.
+fn render(path: &Path, flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure> {
     let folder = Folder::open(path);
+    let result = match read_result(path) {
+        Err(missing @ ResultsError::Missing(_)) => {
+            return Err(killed::without_result(&folder).unwrap_or_else(|| missing.into()));
+        }
+        read => read?,
+    };
     let page = html::report(&result);
+    let mut written = Written::default();
     match &flags.html {
-        None => folder.write_by("report.html", |out| page.write(out))?,
+        None => written.add(PAGE, folder.write_by(PAGE, |out| page.write(out))),
         Some(path) => write_whole(path, |out| page.write(out))?,
     }
-    let exit = if result.complete {
-        verdict(&result)
-    } else {
-        Exit::Untrusted
-    };
-    show(&result, &folder, exit, flags.format, voice)?;
+    let exit = written.exit(verdict(&result));
+    show(&result, &folder, &written, exit, flags.format, voice)?;
+    if result.points.is_empty() && !result.complete {
+        voice.say(&killed::what_is_left(&folder, &result)?);
+    }
+    written.told()?;
     Ok(exit)
 }

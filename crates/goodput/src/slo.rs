@@ -1,6 +1,6 @@
 //! `goodput slo`, and the reading of SLOs for every other verb.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use goodput_config::Severity;
 use goodput_slo::{Slo, SloFile, presets as all_presets, presets_table};
@@ -10,6 +10,7 @@ use crate::{
     flags::Format,
     print,
     talk::Voice,
+    text::read_text,
 };
 
 /// Reads what `--slo` names: a file, a preset, or clauses. Several SLOs are tiers.
@@ -36,8 +37,7 @@ fn load_one(argument: &str, voice: Voice) -> Result<Vec<Slo>, Failure> {
             .map(|slo| vec![slo])
             .map_err(|e| Failure::usage(e.render("--slo", argument, voice.color_err)));
     }
-    let text = fs::read_to_string(path)
-        .map_err(|e| Failure::usage(format!("cannot read the SLO file {argument}: {e}")))?;
+    let text = read_text("the SLO file", path)?;
     let file = SloFile::check(argument, &text)
         .map_err(|e| Failure::usage(e.render(argument, &text, voice.color_err)))?;
     for warning in &file.warnings {

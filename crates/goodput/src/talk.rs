@@ -66,6 +66,12 @@ impl Voice {
         style(self.color_out)
     }
 
+    /// Whether so many lines of talk are still on the screen, so that they can be taken back.
+    pub(crate) fn can_take_back(self, lines: usize) -> bool {
+        let height = rustix::termios::tcgetwinsize(io::stderr()).map(|w| usize::from(w.ws_row));
+        self.live && height.is_ok_and(|height| lines < height)
+    }
+
     /// Takes back the last `lines` lines of talk, on a terminal.
     pub(crate) fn take_back(self, lines: usize) {
         if self.live && lines > 0 {

@@ -10,6 +10,7 @@ use crate::{
     flags::{Format, TraceFlags},
     print,
     talk::Voice,
+    text::{MOST_DATA, at_most, read_bytes, too_long},
 };
 
 /// `goodput trace inspect`.
@@ -79,15 +80,13 @@ pub(crate) fn read(flags: &TraceFlags, voice: Voice) -> Result<Trace, Failure> {
 fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let trouble =
         |e: std::io::Error| Failure::usage(format!("cannot read {}: {e}", path.display()));
-    let raw = fs::read(path).map_err(trouble)?;
+    let raw = read_bytes("the trace", path, MOST_DATA)?;
     if !raw.starts_with(&[0x1f, 0x8b]) {
         return Ok(raw);
     }
-    let mut unpacked = Vec::new();
-    MultiGzDecoder::new(raw.as_slice())
-        .read_to_end(&mut unpacked)
-        .map_err(trouble)?;
-    Ok(unpacked)
+    at_most(MultiGzDecoder::new(raw.as_slice()), MOST_DATA)
+        .map_err(trouble)?
+        .ok_or_else(|| too_long("the unpacked trace", path, MOST_DATA))
 }
 
 /// A key that nobody has: block names of two conversions cannot be joined.

@@ -290,3 +290,58 @@ fn no_server_is_a_record_and_ends_the_point() {
         assert_eq!(report.not_sent, 0);
     });
 }
+
+/// What is wrong with an answer without a token is no error of the server's: it has to be named.
+#[test]
+fn giving_up_on_empty_answers_says_what_is_wrong_with_them() {
+    run(async {
+        let (address, _) = serve(|mut sock, _, _| async move {
+            sock.stream(0, ms(0), ms(0)).await?;
+            Ok(Some(sock))
+        })
+        .await;
+        let mut plan = PointPlan::new(0, closed(2), Window::Duration(Duration::from_mins(1)));
+        plan.failures_in_a_row = 3;
+        let (report, _) = drive(target(address), &plan, &Stop::new()).await;
+        let why = report.invalid.iter().map(ToString::to_string);
+        let why = why
+            .filter(|why| why.contains("failed in a row"))
+            .collect::<String>();
+        assert!(
+            why.contains("the last: the answer ended without a token"),
+            "{why}"
+        );
+    });
+}
+
+/// Fewer than a hundred failures do not end a point, but a server that answered nobody for a while is
+/// said to have been away; one that fails now and then is not.
+#[test]
+fn a_server_that_was_away_for_a_while_is_told_from_one_that_fails_now_and_then() {
+    let away = |fails: fn(u32) -> bool| {
+        run(async {
+            let (address, _) = serve(move |mut sock, _, seen| async move {
+                if fails(seen.requests.get()) {
+                    tokio::time::sleep(ms(100)).await;
+                    return Ok(None);
+                }
+                sock.stream(2, ms(1), ms(1)).await?;
+                Ok(Some(sock))
+            })
+            .await;
+            let plan = counted(closed(1), 30);
+            let (report, _) = drive(target(address), &plan, &Stop::new()).await;
+            let found = report.invalid.into_iter().find_map(|why| match why {
+                crate::Invalid::Away { requests, span, .. } => Some((requests, span)),
+                _ => None,
+            });
+            found
+        })
+    };
+    let (requests, span) = away(|n| (10..30).contains(&n)).unwrap();
+    assert!(
+        (5..=20).contains(&requests) && span >= ms(500),
+        "{requests} {span:?}"
+    );
+    assert_eq!(away(|n| n % 4 == 0), None);
+}

@@ -19,8 +19,7 @@ pub(super) fn read_first(result: &RunResult) -> String {
     }
     if result.holds_for.server.emulated {
         notes.push(
-            "The server was the built-in emulated replica. No figure here is about real hardware."
-                .to_owned(),
+            "The server was an emulated replica. No figure here is about real hardware.".to_owned(),
         );
     }
     let severe = result.findings.iter().filter(|finding| finding.severe);

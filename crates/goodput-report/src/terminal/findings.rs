@@ -40,9 +40,18 @@ pub fn findings(result: &RunResult, style: Style) -> String {
     out
 }
 
+/// Where the files of a result are.
+#[derive(Clone, Copy, Debug)]
+pub struct Files<'a> {
+    /// The folder.
+    pub folder: &'a str,
+    /// Those that were written, by name.
+    pub names: &'a [&'a str],
+}
+
 /// What the result holds for, where its files are, how long it took, and the exit code.
 #[must_use]
-pub fn footer(result: &RunResult, folder: Option<&str>, exit: u8, style: Style) -> String {
+pub fn footer(result: &RunResult, files: Option<Files<'_>>, exit: u8, style: Style) -> String {
     let mut out = String::new();
     if !result.complete {
         let why = result
@@ -56,16 +65,15 @@ pub fn footer(result: &RunResult, folder: Option<&str>, exit: u8, style: Style) 
     }
     if !result.holds_for.boot.is_empty() {
         out += &format!("holds for  {}", result.holds_for.boot);
-        if let (true, "sweep", Some(folder)) = (result.boots.is_empty(), &*result.kind, folder) {
+        if let (true, "sweep", Some(files)) = (result.boots.is_empty(), &*result.kind, files) {
+            let folder = files.folder;
             out += &format!(". Other boots: goodput sweep --resume {folder} --boots 3");
         }
         out.push('\n');
     }
-    let files = folder.map_or_else(String::new, |folder| {
-        format!(
-            "{}/  report.html  result.json  points.csv  requests.jsonl",
-            folder.trim_end_matches('/')
-        )
+    let files = files.map_or_else(String::new, |files| {
+        let folder = files.folder.trim_end_matches('/');
+        format!("{folder}/  {}", files.names.join("  "))
     });
     let end = format!("{}, exit {exit}", span(result.duration_s));
     let gap = style

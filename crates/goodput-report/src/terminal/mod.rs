@@ -15,14 +15,14 @@ use goodput_sweep::RunResult;
 pub use answer::answer;
 pub(crate) use answer::{ScaleOut, load_words, not_this};
 pub use comparison::comparison;
-pub use findings::{findings, footer};
+pub use findings::{Files, findings, footer};
 pub(crate) use head::engine;
 pub use head::{client, head};
 pub use live::{Live, cost};
 pub(crate) use points::too_few;
 pub use points::{
     Columns, Scale, closed_heading, closed_row, closed_table, open_heading, open_row, open_table,
-    other_arrivals,
+    other_arrivals, warnings,
 };
 
 pub use tiers::tiers;
@@ -31,13 +31,13 @@ use crate::style::Style;
 
 /// A whole run: head, tables, answer, findings and where the files are.
 #[must_use]
-pub fn run(result: &RunResult, folder: Option<&str>, exit: u8, style: Style) -> String {
+pub fn run(result: &RunResult, files: Option<Files<'_>>, exit: u8, style: Style) -> String {
     let mut parts = vec![head(&result.holds_for, style) + &client(&result.points, style)];
     parts.push(closed_table(result, style));
     parts.push(open_table(result, style));
     parts.push(answer(result, style));
     parts.push(tiers(result, style));
-    parts.push(findings(result, style) + &footer(result, folder, exit, style));
+    parts.push(findings(result, style) + &footer(result, files, exit, style));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }

@@ -7,7 +7,7 @@ use goodput_sweep::{RunResult, SloFacts};
 use crate::{
     bar::bar,
     number::{NONE, count, fixed, millis, number, percent},
-    style::{Ink, Style},
+    style::{Ink, Style, wrap},
 };
 
 /// The widest a bar gets, and the narrowest that still says something.
@@ -23,6 +23,10 @@ const E2E: usize = 13;
 const MARK: usize = 6;
 /// What is said above the bars.
 const LEGEND: [&str; 2] = ["# good", ". late"];
+
+/// What stands before a warning below a row, and before its further lines.
+const WARNING: &str = "           ! ";
+const WARNING_ON: &str = "             ";
 
 /// What a full bar stands for, in tokens a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,6 +67,12 @@ impl Columns {
             left.saturating_sub(MARK).clamp(NARROW, BAR)
         };
         Self { e2e, bar }
+    }
+
+    /// The same without bars: what a full one stands for is not known before all rows are.
+    #[must_use]
+    pub const fn without_bars(self) -> Self {
+        Self { bar: 0, ..self }
     }
 }
 
@@ -291,6 +301,21 @@ fn flag(point: &PointRow) -> String {
         (name.len() <= 6 && !name.contains(' ')).then_some(name)
     });
     format!("!{}", named.unwrap_or("void"))
+}
+
+/// The warnings on a point, below its row: why it is not valid, and what else is to be known of it.
+#[must_use]
+pub fn warnings(point: &PointRow, style: Style) -> String {
+    let ink = if point.valid { Ink::Faint } else { Ink::Alarm };
+    let width = style.width.saturating_sub(WARNING.len()).max(30);
+    let lines = point.warnings.iter().flat_map(|warning| {
+        let lines = wrap(warning, width).into_iter().enumerate();
+        lines.map(|(number, line)| {
+            let before = if number == 0 { WARNING } else { WARNING_ON };
+            style.paint(ink, &format!("{before}{line}")) + "\n"
+        })
+    });
+    lines.collect()
 }
 
 /// What did not end well, by outcome.

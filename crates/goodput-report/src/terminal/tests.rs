@@ -4,11 +4,18 @@ use goodput_sweep::{RunResult, Side};
 use super::*;
 use crate::sample::{sample, scaled};
 
+fn files(folder: &str) -> Files<'_> {
+    Files {
+        folder,
+        names: &["report.html", "result.json", "points.csv", "requests.jsonl"],
+    }
+}
+
 #[test]
 fn a_whole_run() {
     insta::assert_snapshot!(run(
         &sample(),
-        Some("runs/q32-chat-1130"),
+        Some(files("runs/q32-chat-1130")),
         0,
         Style::plain()
     ));
@@ -199,7 +206,7 @@ fn a_run_without_points_or_answers_says_why() {
         missing: vec!["no peak: no request met the SLO at any load".to_owned()],
         ..Default::default()
     };
-    let text = run(&result, Some("runs/x/"), 1, Style::plain());
+    let text = run(&result, Some(files("runs/x/")), 1, Style::plain());
     assert!(text.contains("nothing measured"), "{text}");
     assert!(text.contains("INCOMPLETE: stopped by signal 2"), "{text}");
     assert!(
@@ -222,7 +229,7 @@ fn colour_changes_no_letter() {
         color: true,
         width: 100,
     };
-    let painted = run(&sample(), Some("runs/x"), 0, color);
+    let painted = run(&sample(), Some(files("runs/x")), 0, color);
     let mut plain = String::new();
     let mut rest = painted.as_str();
     while let Some((before, escape)) = rest.split_once('\u{1b}') {
@@ -232,7 +239,7 @@ fn colour_changes_no_letter() {
     assert!(painted.len() > plain.len() + rest.len());
     assert_eq!(
         plain + rest,
-        run(&sample(), Some("runs/x"), 0, Style::plain())
+        run(&sample(), Some(files("runs/x")), 0, Style::plain())
     );
 }
 
@@ -308,4 +315,29 @@ fn every_further_slo_is_shown_point_by_point() {
     let valid = result.points.iter().filter(|p| p.valid).count();
     assert_eq!(text.matches("50.0% in SLO").count(), valid);
     assert_eq!(text.matches("misses").count(), valid);
+}
+
+/// While a run goes on nobody knows what a full bar will stand for, and why a point is not used is
+/// wanted at once.
+#[test]
+fn a_row_of_a_running_table_has_its_reason_below_it() {
+    let mut row = sample().points[0].clone();
+    row.valid = false;
+    row.warnings = vec!["the server was restarted: ".to_owned() + &"and so on ".repeat(12)];
+    let columns = narrow().without_bars();
+    let line = closed_row(&row, Scale(1.0), "", columns, Style::plain());
+    assert!(!closed_heading(columns, Style::plain()).contains("# good"));
+    assert!(!line.contains('#') && line.contains("!void"), "{line}");
+    let below = warnings(&row, Style::plain());
+    assert!(
+        below.starts_with("           ! the server was restarted"),
+        "{below}"
+    );
+    assert_eq!(below.lines().count(), 2);
+    assert!(
+        below
+            .lines()
+            .all(|line| line.chars().count() <= Style::plain().width)
+    );
+    assert_eq!(warnings(&sample().points[0], Style::plain()), "");
 }

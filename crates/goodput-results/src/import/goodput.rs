@@ -24,7 +24,7 @@ pub(super) fn read(source: &Source) -> Read {
         Told {
             model: result.as_ref().map(|r| r.holds_for.model.clone()),
             load: own.and_then(load),
-            window: own.and_then(|row| window(&requests, row)),
+            window: window(&requests, own),
             own: own.cloned().map(Box::new),
             torn,
             requests,
@@ -96,12 +96,14 @@ fn load(row: &PointRow) -> Option<ToldLoad> {
 }
 
 /// The window as the run had it: its length is known, its start is taken from the first request
-/// that was measured.
-fn window(requests: &[Foreign], row: &PointRow) -> Option<(u64, u64)> {
-    let measured = requests.iter().filter_map(|r| r.row.as_deref());
-    let from = measured
-        .filter(|row| row.phase == Phase::Measured)
-        .map(|row| row.origin_ns)
-        .min()?;
-    Some((from, from + goodput_record::nanos_of(row.window_s)))
+/// that was measured. That of a point without a row, whose run was killed, goes to the last.
+fn window(requests: &[Foreign], row: Option<&PointRow>) -> Option<(u64, u64)> {
+    let measured = || {
+        let rows = requests.iter().filter_map(|r| r.row.as_deref());
+        rows.filter(|row| row.phase == Phase::Measured)
+            .map(|row| row.origin_ns)
+    };
+    let (from, last) = (measured().min()?, measured().max()?);
+    let to = row.map_or(last, |row| from + goodput_record::nanos_of(row.window_s));
+    Some((from, to))
 }

@@ -125,6 +125,7 @@ fn left(index: u16, of: u16) -> Left {
             duration_s: f64::from(index),
             complete: true,
             incomplete_because: None,
+            under_way: None,
             seed: 3,
             holds_for: HoldsFor::default(),
             points: Vec::new(),

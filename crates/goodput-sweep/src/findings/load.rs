@@ -15,6 +15,32 @@ const PER_USER_LEAST: f64 = 3.0;
 /// Requests from which equal lengths are no chance.
 const ALIKE_FROM: u64 = 20;
 
+/// How the warning on a point begins whose workload had fewer requests than the point was to have.
+pub const WORKLOAD_ENDED: &str = "the workload ended early";
+
+/// Points that are shorter than they were to be, because a recorded workload was sent to its end.
+pub(super) fn workload_ended(points: &[PointRow]) -> Option<Finding> {
+    let said = |p: &PointRow| {
+        p.warnings
+            .iter()
+            .find(|w| w.starts_with(WORKLOAD_ENDED))
+            .cloned()
+    };
+    let short: Vec<(&PointRow, String)> =
+        points.iter().filter_map(|p| Some((p, said(p)?))).collect();
+    let (first, why) = short.first()?;
+    Some(finding(
+        "workload-ended",
+        format!(
+            "{} of {} points; at {}: {why}",
+            short.len(),
+            points.len(),
+            called(first)
+        ),
+        "name a longer recording, or let its rows repeat: prompts that were sent before may then be in the server's cache",
+    ))
+}
+
 /// All users start at once; where these first requests are measured, they measure the start.
 pub(super) fn first_wave(points: &[PointRow]) -> Option<Finding> {
     let herd = |p: &PointRow| {

@@ -13,6 +13,8 @@ mod tokens;
 
 use goodput_ledger::{Mode, PointRow};
 
+pub use load::WORKLOAD_ENDED;
+
 use crate::document::{Finding, HoldsFor, OperatingPoint};
 
 /// Below this many samples a 99th percentile is the largest value seen.
@@ -70,6 +72,7 @@ pub fn findings(
         load::first_wave(&used),
         load::few_per_user(&used),
         load::fixed_lengths(points),
+        load::workload_ended(points),
     ];
     let of_the_server = [
         server::foreign_traffic(points),

@@ -1,7 +1,7 @@
 //! From a planned request to the body that is sent: text of the asked length, in the form of the
 //! endpoint.
 
-use std::{fs, rc::Rc};
+use std::{path::Path, rc::Rc};
 
 use goodput_loadgen::{
     Api, Client, Compose, Corpus, CountedBy, PromptWriter, ServerFacts, Target, WrittenMessage,
@@ -13,7 +13,7 @@ use goodput_protocol::{
 };
 use goodput_workload::{History, OutputPolicy, PlannedRequest, Role, TextSource, WorkloadSpec};
 
-use crate::{exit::Failure, talk::Voice};
+use crate::{exit::Failure, talk::Voice, text::read_long_text};
 
 /// Writes the bodies of a run.
 #[derive(Clone, Debug)]
@@ -133,9 +133,7 @@ fn corpus(spec: &WorkloadSpec) -> Result<Corpus, Failure> {
     match spec.text() {
         TextSource::Prose => Ok(Corpus::prose()),
         TextSource::File(name) => {
-            let text = fs::read_to_string(name).map_err(|e| {
-                Failure::usage(format!("cannot read the text {name} of the workload: {e}"))
-            })?;
+            let text = read_long_text("the workload's text", Path::new(name))?;
             Corpus::from_text(&text).map_err(|e| Failure::usage(format!("{name}: {e}")))
         }
     }

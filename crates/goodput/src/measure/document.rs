@@ -2,23 +2,28 @@
 
 use std::collections::BTreeMap;
 
+use goodput_ledger::PointRow;
 use goodput_loadgen as loadgen;
 use goodput_protocol::{EngineKind, one_line};
-use goodput_report::{csv, html, json, terminal};
-use goodput_results::Folder;
+use goodput_report::json;
 use goodput_slo::Slo;
 use goodput_sweep::{
-    ClauseFacts, Finding, HoldsFor, RunResult, SCHEMA_VERSION, ServerFacts, SloFacts,
-    WorkloadFacts, answers, findings, seen,
+    ClauseFacts, Finding, HoldsFor, RunResult, SCHEMA_VERSION, ServerFacts, SloFacts, UnderWay,
+    WorkloadFacts, answers, findings, same_point, seen,
 };
 
-use super::run::Run;
+use super::{
+    files::{show, write_files},
+    run::Run,
+};
 use crate::{
     exit::{Exit, Failure},
     flags::Format,
-    print,
     talk::{Voice, error_line},
 };
+
+/// Why a document is not complete that its run still writes.
+const KILLED: &str = "the run did not come to its end: it is still going on, or was killed";
 
 /// What is known of a run before it measures.
 #[derive(Clone, Debug)]
@@ -52,6 +57,7 @@ pub(crate) fn holds_for(
             },
             version: facts.identity.version.clone(),
             flags: facts.identity.flags.iter().cloned().collect(),
+            emulated: facts.identity.engine == EngineKind::GoodputEmulator,
             not_watched: (!facts.metrics).then(|| "the server shows no metrics".to_owned()),
             ..ServerFacts::default()
         },
@@ -102,6 +108,7 @@ fn so_far(run: &Run, why: Option<String>) -> RunResult {
         duration_s: run.duration().as_secs_f64(),
         complete: why.is_none(),
         incomplete_because: why,
+        under_way: None,
         seed: paper.seed,
         findings: findings(&run.points, &operating_point, &holds_for),
         holds_for,
@@ -114,11 +121,18 @@ fn so_far(run: &Run, why: Option<String>) -> RunResult {
     }
 }
 
+/// Writes what is known before anything is measured: a run that is killed at its first point leaves
+/// what it was to be, and what it was at.
+pub(crate) fn begin(run: &Run, at: Option<UnderWay>) {
+    let mut result = so_far(run, Some(KILLED.to_owned()));
+    result.under_way = at;
+    let _ = run.folder.write("result.json", &json::document(&result));
+}
+
 /// Writes what was found so far, after every point: however the program dies, the folder can be
 /// read. Whether the disk takes it is told by the rows and at the end.
 pub(crate) fn keep(run: &Run) {
-    let why = "the run did not come to its end: it is still going on, or was killed";
-    let result = so_far(run, Some(why.to_owned()));
+    let result = so_far(run, Some(KILLED.to_owned()));
     let _ = run.folder.write("result.json", &json::document(&result));
 }
 
@@ -137,7 +151,10 @@ pub(crate) fn finish(
         (Err(failure), ..) => Some(failure.message.clone()),
         (_, Some(trouble), _) => Some(trouble.clone()),
         (_, _, Some(number)) => Some(format!("stopped by signal {number}")),
-        _ => run.given_up.clone(),
+        _ => run.given_up.clone().or_else(|| {
+            let last = run.failed.as_ref().filter(|failed| failed.given_up);
+            last.map(|failed| failed.why.clone())
+        }),
     };
     let result = so_far(&run, why);
     let exit = match signal {
@@ -146,8 +163,9 @@ pub(crate) fn finish(
         None => verdict(&result),
     };
     let written = write_files(&result, &run.folder);
+    let exit = written.exit(exit);
     if let Some(format) = format {
-        show(&result, &run.folder, exit, format, voice)?;
+        show(&result, &run.folder, &written, exit, format, voice)?;
     }
     if let Some(trouble) = &trouble {
         error_line(&format!(
@@ -155,45 +173,17 @@ pub(crate) fn finish(
         ));
     }
     went?;
-    written?;
+    written.told()?;
     Ok(exit)
 }
 
-/// Writes what a result consists of, beside its requests.
-pub(crate) fn write_files(result: &RunResult, folder: &Folder) -> Result<(), Failure> {
-    folder.write("result.json", &json::document(result))?;
-    folder.write("points.csv", &csv::points(&result.points))?;
-    let page = html::report(result);
-    folder.write_by("report.html", |out| page.write(out))?;
-    Ok(())
-}
-
-/// Prints a result the way stdout was asked to carry it.
-pub(crate) fn show(
-    result: &RunResult,
-    folder: &Folder,
-    exit: Exit,
-    format: Format,
-    voice: Voice,
-) -> Result<(), Failure> {
-    match format {
-        Format::Human => {
-            let name = folder.path().display().to_string();
-            print(&terminal::run(
-                result,
-                Some(&name),
-                exit.number(),
-                voice.style_out(),
-            ))
-        }
-        Format::Json => print(&json::document(result)),
-        Format::Csv => print(&csv::points(&result.points)),
-    }
-}
-
-/// What the points say: yes if some load meets the SLO, no if none does, not to be trusted if
-/// nothing could be measured, a point that would decide is not valid, or a finding takes trust away.
+/// What the points say: yes if some load meets the SLO, no if none does, not to be trusted if the run
+/// did not come to its end, nothing could be measured, a point that would decide is not valid, or a
+/// finding takes trust away.
 pub(crate) fn verdict(result: &RunResult) -> Exit {
+    if !result.complete {
+        return Exit::Untrusted;
+    }
     let usable = result.points.iter().filter(|p| p.valid).count();
     // Invalid points have a rule of their own: they matter where they would decide.
     let doubted = |f: &Finding| f.severe && f.name != "invalid-points";
@@ -202,7 +192,7 @@ pub(crate) fn verdict(result: &RunResult) -> Exit {
     }
     let found = &result.operating_point;
     let objective = result.objective();
-    let kept = |p: &goodput_ledger::PointRow| p.slo_attainment.is_some_and(|a| a >= objective);
+    let kept = |p: &PointRow| p.slo_attainment.is_some_and(|a| a >= objective);
     let yes = found.by_clauses.is_some()
         || found.by_objective.is_some()
         || result.points.iter().filter(|p| p.valid).any(kept);
@@ -214,10 +204,19 @@ fn decided_by_invalid(result: &RunResult) -> bool {
     if result.points.iter().all(|p| p.valid) {
         return false;
     }
-    let mut all = result.points.clone();
-    for point in &mut all {
-        point.valid = true;
-    }
+    // One that was measured again and is valid then has been replaced.
+    let again = |index: usize, point: &PointRow| {
+        let later = result.points.iter().skip(index + 1);
+        later.filter(|p| p.valid).any(|p| same_point(p, point))
+    };
+    let points = result.points.iter().enumerate();
+    let all: Vec<PointRow> = points
+        .filter(|(index, point)| point.valid || !again(*index, point))
+        .map(|(_, point)| PointRow {
+            valid: true,
+            ..point.clone()
+        })
+        .collect();
     let question = goodput_sweep::Question {
         objective: result.objective(),
         e2e_at_tokens: 2,
@@ -227,7 +226,7 @@ fn decided_by_invalid(result: &RunResult) -> bool {
     if let Some(search) = &without.search {
         with = with.found_by(search, &all);
     }
-    let number = |p: &Option<goodput_ledger::PointRow>| p.as_ref().map(|p| p.point);
+    let number = |p: &Option<PointRow>| p.as_ref().map(|p| p.point);
     let best = |o: &goodput_sweep::OperatingPoint| o.by_goodput.as_ref().map(|b| b.row.point);
     let sell = |o: &goodput_sweep::OperatingPoint| o.by_objective.as_ref().map(|b| b.row.point);
     number(&with.by_clauses) != number(&without.by_clauses)

@@ -15,6 +15,7 @@ use goodput_report::{
     Style,
     terminal::{
         Columns, Live, Scale, closed_heading, closed_row, open_heading, open_row, other_arrivals,
+        warnings,
     },
 };
 use goodput_sweep::HoldsFor;
@@ -47,7 +48,10 @@ pub(crate) struct LiveTable {
     style: Style,
     columns: Columns,
     arrivals: String,
+    /// Finished points, with the objective that they are held against.
     rows: Vec<PointRow>,
+    objective: f64,
+    /// Lines shown that are to be taken away.
     lines: usize,
 }
 
@@ -61,6 +65,7 @@ impl LiveTable {
             columns: Columns::of(&holds_for.slos, style),
             arrivals: holds_for.workload.arrivals.clone(),
             rows: Vec::new(),
+            objective: 1.0,
             lines: 0,
         }
     }
@@ -70,31 +75,53 @@ impl LiveTable {
         LiveLine::start(self.voice, self.style, doing, counts)
     }
 
-    /// Shows a finished point.
+    /// Shows a finished point. On a terminal the rows before are drawn again where it changes what a
+    /// full bar stands for; elsewhere rows have no bars.
     pub(crate) fn row(&mut self, row: &PointRow, objective: f64) {
-        let first_of_mode = self.rows.last().is_none_or(|last| {
-            (last.mode, &last.other_arrivals) != (row.mode, &row.other_arrivals)
-        });
+        self.objective = objective;
+        let before = Scale::of(&self.rows);
         self.rows.push(row.clone());
-        let mut text = String::new();
-        match row.mode {
-            Mode::Closed => {
-                if first_of_mode {
-                    text += &closed_heading(self.columns, self.style);
-                }
-                let scale = Scale::of(&self.rows);
-                text += &closed_row(row, scale, "", self.columns, self.style);
-            }
-            Mode::Open => {
-                if first_of_mode {
-                    let other = row.other_arrivals.as_deref().map(other_arrivals);
-                    text += &open_heading(other.as_ref().unwrap_or(&self.arrivals), self.style);
-                }
-                text += &open_row(row, objective, self.style);
-            }
+        let last = self.rows.len() - 1;
+        let scale = Scale::of(&self.rows);
+        let redraws = scale != before && self.lines > 0 && self.voice.can_take_back(self.lines);
+        let from = if redraws { 0 } else { last };
+        if redraws {
+            self.clear();
         }
+        let text: String = (from..=last).map(|index| self.text(index, scale)).collect();
+        self.say(text.trim_end_matches('\n'));
+    }
+
+    /// Says something below the rows.
+    pub(crate) fn say(&mut self, text: &str) {
         self.lines += text.lines().count();
-        self.voice.say(text.trim_end_matches('\n'));
+        self.voice.say(text);
+    }
+
+    /// A row with its warnings, and the heading where it is the first of its kind.
+    fn text(&self, index: usize, scale: Scale) -> String {
+        let (row, style) = (&self.rows[index], self.style);
+        let kind = |row: &PointRow| (row.mode, row.other_arrivals.clone());
+        let before = index.checked_sub(1).map(|i| kind(&self.rows[i]));
+        let is_first = before.is_none_or(|before| before != kind(row));
+        let columns = if self.voice.live {
+            self.columns
+        } else {
+            self.columns.without_bars()
+        };
+        let heading = match row.mode {
+            Mode::Closed => closed_heading(columns, style),
+            Mode::Open => {
+                let other = row.other_arrivals.as_deref().map(other_arrivals);
+                open_heading(other.as_ref().unwrap_or(&self.arrivals), style)
+            }
+        };
+        let line = match row.mode {
+            Mode::Closed => closed_row(row, scale, "", columns, style),
+            Mode::Open => open_row(row, self.objective, style),
+        };
+        let heading = if is_first { heading } else { String::new() };
+        heading + &line + &warnings(row, style)
     }
 
     /// Takes the rows away from a terminal.

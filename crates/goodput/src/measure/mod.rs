@@ -4,11 +4,15 @@ mod bench;
 mod boots;
 mod compose;
 mod document;
+mod dry_run;
+mod files;
 mod hardware;
 mod live;
 mod observer;
+mod outage;
 mod place;
 mod plan;
+mod remarks;
 mod run;
 mod scrape;
 mod search;
@@ -21,7 +25,8 @@ mod threads;
 mod tokenizer;
 mod workload;
 
-pub(crate) use document::{definitions, show, slo_facts, started, verdict, write_files};
+pub(crate) use document::{definitions, slo_facts, started, verdict};
+pub(crate) use files::{PAGE, Written, deliver, show};
 use goodput_config::TextError;
 pub(crate) use observer::lock;
 use setup::fresh_seed;
@@ -35,9 +40,13 @@ use crate::{
 
 /// `goodput sweep`.
 pub(crate) fn sweep(flags: &SweepFlags, voice: Voice) -> Result<Exit, Failure> {
+    boots::check_restart_cmd(flags)?;
     let several = flags.boots.is_some_and(|boots| boots.get() > 1);
     if flags.resume.is_some() || (several && !flags.dry_run) {
         return boots::sweep_boots(flags, voice);
+    }
+    if several {
+        boots::check_boots(flags, voice)?;
     }
     let loads = sweep::Loads::new(flags)?;
     share::check_sweep(flags, &loads)?;
@@ -48,10 +57,10 @@ pub(crate) fn sweep(flags: &SweepFlags, voice: Voice) -> Result<Exit, Failure> {
         prints: true,
     };
     setup::carry_out(&flags.run, &task, voice, async |run| {
-        voice.say(&loads.cost(run));
         if flags.dry_run {
-            return Ok(());
+            return dry_run::print_plan(run, &loads, flags, voice);
         }
+        voice.say(&loads.cost(run));
         sweep::run_loads(run, &loads).await
     })
 }

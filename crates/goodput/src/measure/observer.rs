@@ -26,6 +26,8 @@ pub(crate) struct LiveCounts {
     pub(crate) arrived: u64,
     /// Ended so far.
     pub(crate) ended: u64,
+    /// Of these, those of which an answer came, whatever it was.
+    pub(crate) answered: u64,
     /// Measured and ended.
     pub(crate) measured: u64,
     /// Measured and met.
@@ -109,6 +111,7 @@ impl Observer for PointObserver {
         {
             let mut live = lock(&self.live);
             live.ended += 1;
+            live.answered += u64::from(record.summary.first_byte().is_some());
             live.measured += u64::from(measured);
             live.met += u64::from(measured && verdicts.first() == Some(&Verdict::Met));
         }

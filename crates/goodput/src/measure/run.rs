@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use goodput_ledger::{ClientRow, Mode, PointBooks, PointFacts, PointRow, WatchRow};
+use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow, WatchRow};
 use goodput_loadgen::{
     Client, Compose, Invalid, PathProbe, PointPlan, PointReport, Settle, Stop, Window, Wish,
 };
@@ -16,7 +16,7 @@ use goodput_record::Timestamp;
 use goodput_results::{Folder, RowWriter};
 use goodput_slo::Slo;
 use goodput_sweep::{
-    OperatingPoint, PointChart, Question, Search, answers,
+    OperatingPoint, PointChart, Question, Search, UnderWay, answers,
     auto::{Measure, settle},
     mark,
 };
@@ -25,12 +25,16 @@ use goodput_workload::{Load, Shard, WorkloadSpec, point_seed};
 use super::{
     document::{self, Paper},
     live::{Doing, LiveTable},
-    observer::{LiveCounts, SharedStrategy},
+    observer::{LiveCounts, SharedStrategy, lock},
+    outage::{Failed, failed},
     place::place,
     plan::Lengths,
+    remarks::{
+        INTERRUPTED, client_row, load_words, nothing_measured, ran_dry, reasons, row_window,
+    },
     scrape::Scrape,
     share::Share,
-    threads::{Kit, Order, Team},
+    threads::{Carried, Kit, Order, Team},
 };
 use crate::exit::Failure;
 
@@ -74,7 +78,13 @@ pub(crate) struct Run {
     pub(crate) points: Vec<PointRow>,
     /// What the automatic search found, if one ran.
     pub(crate) search: Option<Search>,
-    /// Why a point was given up: the server went away, or could not keep up by far.
+    /// Why the last point says nothing of its load, if the server failed it.
+    pub(crate) failed: Option<Failed>,
+    /// Points in a row of which that holds.
+    pub(crate) failed_in_a_row: u32,
+    /// Whether the server is gone for good.
+    pub(crate) gone: bool,
+    /// Why a load could not be measured: the server failed throughout, or could not keep up by far.
     pub(crate) given_up: Option<String>,
     pub(crate) charts: Vec<PointChart>,
     /// E2E p95 of the last point that had one.
@@ -84,9 +94,9 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Whether the run was asked to stop, by a signal or by trouble with its files.
+    /// Whether the run has to end: it was asked to, its files cannot be written, or the server is gone.
     pub(crate) fn stopped(&self) -> bool {
-        self.stop.wish() != Wish::Run || self.rows.trouble().is_some()
+        self.stop.wish() != Wish::Run || self.rows.trouble().is_some() || self.gone
     }
 
     /// How long the run has gone on.
@@ -140,7 +150,18 @@ impl Run {
             points_left: Some(0),
             strategy: None,
         };
-        self.carry_out(&plan, seed, job).await?;
+        let (carried, counts) = self.carry_out(&plan, seed, job).await?;
+        if counts.arrived > 0 && counts.answered == 0 && !carried.report.interrupted {
+            let said = carried.report.invalid.iter().find_map(|why| match why {
+                Invalid::Failing { error, .. } => Some(format!("; the last: {error}")),
+                _ => None,
+            });
+            self.live.say(&format!(
+                "warning: none of {} warm-up requests was answered{}",
+                counts.arrived,
+                said.unwrap_or_default()
+            ));
+        }
         Ok(())
     }
 
@@ -199,15 +220,31 @@ impl Run {
             points_left,
             strategy: looks.map(|looks| looks.0),
         };
-        let (books, bars, report) = self.carry_out(&plan, seed, job).await?;
+        if self.points.is_empty() {
+            document::begin(self, Some(under_way(number, load)));
+        }
+        let (carried, counts) = self.carry_out(&plan, seed, job).await?;
+        let Carried {
+            books,
+            bars,
+            report,
+        } = carried;
         let mut facts = self.facts(&plan, &report);
         if let Some(share) = &self.share {
             // Together the shares can tell what none of them can alone.
             let server = self.watched(&report, true);
             share.keep(late, &facts, server, &report, &books)?;
         }
+        self.failed = failed(&report, load);
         if books.measured() == 0 {
-            facts.invalid.push("no request was measured".to_owned());
+            let why = nothing_measured(counts, &report);
+            if counts.answered == 0 && !report.interrupted {
+                self.failed.get_or_insert_with(|| Failed {
+                    why: format!("at {}: {why}", load_words(load)),
+                    given_up: true,
+                });
+            }
+            facts.invalid.push(why);
         }
         let server = self.watched(&report, self.share.is_none());
         let row = self.row(&books, &facts, server);
@@ -225,13 +262,6 @@ impl Run {
             requests: bars,
             timeline: charted.timeline,
         });
-        let failing = report
-            .invalid
-            .iter()
-            .find(|why| matches!(why, Invalid::Failing { .. }));
-        if let Some(why) = failing {
-            self.given_up = Some(format!("at {}: {why}", load_words(load)));
-        }
         self.live.row(&row, self.objective());
         self.points.push(row);
         document::keep(self);
@@ -269,7 +299,7 @@ impl Run {
         plan: &PointPlan,
         seed: u64,
         job: Job,
-    ) -> Result<(PointBooks, Vec<goodput_sweep::RequestBar>, PointReport), Failure> {
+    ) -> Result<(Carried, LiveCounts), Failure> {
         let counts = Arc::new(Mutex::new(LiveCounts::default()));
         let doing = Doing {
             title: job.title,
@@ -297,7 +327,7 @@ impl Run {
             spec: Arc::clone(&self.spec),
             seed,
             ramp: self.ramp,
-            counts,
+            counts: Arc::clone(&counts),
         };
         let carried = self.team.carry(&kit, order, job.strategy).await;
         drop(line);
@@ -305,7 +335,8 @@ impl Run {
         if let Some(scrape) = &self.scrape {
             scrape.look().await;
         }
-        Ok((carried.books, carried.bars, carried.report))
+        let counts = *lock(&counts);
+        Ok((carried, counts))
     }
 
     /// How long a point takes, about.
@@ -332,7 +363,7 @@ impl Run {
         let window = row_window(report);
         let mut warnings = Vec::new();
         if report.interrupted {
-            warnings.push("interrupted: a part of the window".to_owned());
+            warnings.push(INTERRUPTED.to_owned());
         }
         warnings.extend(ran_dry(plan, report));
         if report.traffic.retries > 0 {
@@ -373,7 +404,7 @@ impl Run {
                 report.server_timings.implausible,
                 report.server_timings.last_ratio,
             ),
-            invalid: report.invalid.iter().map(ToString::to_string).collect(),
+            invalid: reasons(report),
             warnings,
         }
     }
@@ -405,48 +436,6 @@ impl Run {
     }
 }
 
-/// What the load generator saw of itself.
-fn client_row(report: &PointReport) -> ClientRow {
-    let moved = |figure: &str| {
-        let found = report.moved.iter().find(|moved| moved.figure == figure);
-        found.map(|moved| goodput_record::millis(moved.by()))
-    };
-    let machine = &report.machine;
-    ClientRow {
-        thread_cpu_share: Some(machine.thread_share),
-        waited_share: machine.waited_share,
-        stolen_share: machine.stolen_share,
-        throttled_share: machine.throttled_share,
-        unread_mean_ms: report.unread_for.map(goodput_record::millis),
-        ttft_p50_moved_ms: moved("ttft p50"),
-        ttft_p99_moved_ms: moved("ttft p99"),
-        tpot_p50_moved_ms: moved("tpot p50"),
-        tpot_p99_moved_ms: moved("tpot p99"),
-        path_bytes_per_s: report.path.map(|path| path.bytes_s),
-        path_is_limit: report.path.map(|path| path.is_limit),
-    }
-}
-
-/// Says that a workload of given rows had fewer requests than the point was to have.
-fn ran_dry(plan: &PointPlan, report: &PointReport) -> Option<String> {
-    // A window may end early for other reasons: a look, a signal, a server that fails.
-    if !report.ran_dry {
-        return None;
-    }
-    let short = match plan.window {
-        Window::Requests(n) if report.arrivals_due < u64::from(n.get()) => {
-            format!("{} of {n} requests", report.arrivals_due)
-        }
-        Window::Duration(span) if report.window_span().is_none_or(|seen| seen < span) => {
-            format!("requests for a part of {} s", span.as_secs_f64())
-        }
-        _ => return None,
-    };
-    Some(format!(
-        "the workload had only {short}: rows are sent once unless it says `repeat = true`"
-    ))
-}
-
 /// A load point, beside its plan.
 struct Job {
     title: String,
@@ -467,18 +456,15 @@ pub(crate) enum WarmUp {
     Span(Duration),
 }
 
-/// The load in words: `16 in flight`, `4.6 req/s`.
-pub(crate) fn load_words(load: Load) -> String {
-    match load {
-        Load::Closed(users) => format!("{users} in flight"),
-        Load::Open { per_second } => format!("{per_second:.3} req/s"),
-    }
-}
-
-/// The window of a point; a point so short that it has none is taken whole.
-fn row_window(report: &PointReport) -> std::ops::Range<Timestamp> {
-    match report.window_span() {
-        Some(span) if span >= 2 * BIN => report.window.clone(),
-        _ => report.span.clone(),
+/// The load point that is being measured.
+const fn under_way(point: u32, load: Load) -> UnderWay {
+    let (concurrency, rate_req_s) = match load {
+        Load::Closed(users) => (Some(users.get()), None),
+        Load::Open { per_second } => (None, Some(per_second)),
+    };
+    UnderWay {
+        point,
+        concurrency,
+        rate_req_s,
     }
 }

@@ -8,7 +8,7 @@ use goodput_sweep::{
 };
 use goodput_workload::{Arrivals, Load};
 
-use super::{observer::SharedStrategy, run::Run};
+use super::{observer::SharedStrategy, outage::Then, run::Run};
 use crate::exit::Failure;
 
 /// An open-loop search begins a little below the rate of good answers at the best load.
@@ -60,8 +60,9 @@ async fn overload(
     let Some(users) = NonZeroU32::new(beyond.min(most.get())).filter(|n| n.get() > tried) else {
         return Ok(());
     };
-    let row = run.point(Load::Closed(users), 0).await?;
-    search.borrow_mut().tell_of(row);
+    if let Some(row) = run.sure_point(Load::Closed(users), 0).await? {
+        search.borrow_mut().tell_of(row);
+    }
     Ok(())
 }
 
@@ -131,7 +132,8 @@ async fn drive<S: Strategy + 'static>(
         };
         let row = run.asked_point(asked, &shared).await?;
         strategy.borrow_mut().tell(row);
-        if run.stopped() {
+        // A point that failed throughout says nothing: the strategy asks for the same load again.
+        if run.after_point().await == Then::GiveUp || run.stopped() {
             return Ok(());
         }
     }

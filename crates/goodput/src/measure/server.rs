@@ -1,6 +1,6 @@
 //! From flags to a target: address, key, headers, limits.
 
-use std::{collections::BTreeMap, fs, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use goodput_config::parse_duration;
 use goodput_loadgen::{Api, BearerKey, Endpoint, HttpVersion, Limits, Target};
@@ -9,6 +9,7 @@ use super::tokenizer;
 use crate::{
     exit::Failure,
     flags::{self, ServerFlags},
+    text::read_text,
 };
 
 /// What stands in a saved setting where a secret was.
@@ -53,9 +54,7 @@ fn key(flags: &ServerFlags) -> Result<Option<BearerKey>, Failure> {
         return Ok(Some(BearerKey::new(key.clone())));
     }
     if let Some(path) = &flags.api_key_file {
-        let text = fs::read_to_string(path).map_err(|e| {
-            Failure::usage(format!("cannot read the key file {}: {e}", path.display()))
-        })?;
+        let text = read_text("the key file", path)?;
         return Ok(Some(BearerKey::new(text.trim())));
     }
     let from_environment = std::env::var(&flags.api_key_env).ok();

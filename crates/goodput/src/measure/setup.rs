@@ -81,7 +81,7 @@ pub(crate) fn carry_out(
         .first()
         .ok_or_else(|| Failure::usage("no SLO was named"))?;
     let spec = workload::choose(flags.workload.as_deref(), first, emulated, voice)?;
-    agree(&slos, &spec, flags, voice)?;
+    workload::agree(&slos, &spec, flags, voice)?;
     let seed = flags.seed.unwrap_or_else(fresh_seed);
     let share = Share::new(flags, &spec, voice)?.map(Rc::new);
     let setting = Setting {
@@ -151,7 +151,9 @@ impl Setting<'_> {
         let (client, facts) = self.meet(&mut target, clock, &run_id).await?;
         let stop = Stop::new();
         let signal = signals::watch(&stop, self.voice);
-        let learning = Composer::learn(&client, &facts, &self.spec, self.is_cold()?, self.voice);
+        // A dry run has no token generated either.
+        let asks_nothing = self.task.dry_run || self.is_cold()?;
+        let learning = Composer::learn(&client, &facts, &self.spec, asks_nothing, self.voice);
         let composer = tokio::select! {
             composer = learning => composer?,
             // Nothing is measured yet that could be kept.
@@ -201,6 +203,9 @@ impl Setting<'_> {
             points: Vec::new(),
             search: None,
             other_arrivals: None,
+            failed: None,
+            failed_in_a_row: 0,
+            gone: false,
             given_up: None,
             charts: Vec::new(),
             e2e_p95: None,
@@ -218,7 +223,10 @@ impl Setting<'_> {
         work: impl AsyncFnOnce(&mut Run) -> Result<(), Failure>,
     ) -> Result<Exit, Failure> {
         let went = self.measure(&mut run, work).await;
-        run.live.clear();
+        // The answer has them all, where one is printed.
+        if self.task.prints {
+            run.live.clear();
+        }
         if self.task.dry_run {
             let _ = std::fs::remove_dir_all(run.folder.path());
             return went.map(|()| Exit::Yes);
@@ -266,8 +274,11 @@ impl Setting<'_> {
         Ok(rows)
     }
 
-    /// Says what is about to be measured.
+    /// Says what is about to be measured; a dry run says it on stdout.
     fn announce(&self, paper: &Paper) {
+        if self.task.dry_run {
+            return;
+        }
         let head = goodput_report::terminal::head(&paper.holds_for, self.voice.style_err());
         self.voice.say(head.trim_end());
     }
@@ -278,6 +289,7 @@ impl Setting<'_> {
         work: impl AsyncFnOnce(&mut Run) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         if !self.task.dry_run {
+            document::begin(run, None);
             let users = self.task.most_users.unwrap_or(NonZeroU32::MIN);
             run.warm_up(Load::Closed(users), self.warm_up(users)?)
                 .await?;
@@ -458,34 +470,6 @@ impl Setting<'_> {
             settings,
         })
     }
-}
-
-/// Warns where an SLO and the workload disagree; with `--strict` that is an error.
-fn agree(slos: &[Slo], spec: &WorkloadSpec, flags: &RunFlags, voice: Voice) -> Result<(), Failure> {
-    let differences: Vec<String> = slos
-        .iter()
-        .flat_map(|slo| workload::disagreements(slo, spec))
-        .collect();
-    let Some(first) = differences.first() else {
-        return Ok(());
-    };
-    if flags.workload.is_none() && flags.server.url.is_none() {
-        voice.say(&format!(
-            "note: the workload is {}, short for a first look, not the SLO's own; --workload names another",
-            spec.name()
-        ));
-        return Ok(());
-    }
-    if flags.strict {
-        return Err(
-            Failure::usage(format!("SLO and workload disagree: {first}"))
-                .hint("state the workload in the SLO file, or leave --strict out"),
-        );
-    }
-    for difference in &differences {
-        voice.say(&format!("warning: SLO and workload disagree: {difference}"));
-    }
-    Ok(())
 }
 
 /// A seed that no other run has.

@@ -7,7 +7,6 @@
 
 use std::{
     cell::RefCell,
-    fs,
     path::Path,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -29,6 +28,7 @@ use crate::{
     exit::Failure,
     flags::{BenchFlags, RunFlags, SweepFlags},
     talk::Voice,
+    text::read_text,
 };
 
 /// Of the window's length, what the load runs before it; see [`SETTLE`].
@@ -280,9 +280,7 @@ fn check_users(shard: &str, mut users: impl Iterator<Item = u32>) -> Result<(), 
 fn sources(arguments: &[String]) -> Result<Vec<SloSource>, Failure> {
     let read = |argument: &String| {
         let text = if Path::new(argument).is_file() {
-            let text = fs::read_to_string(argument)
-                .map_err(|e| Failure::usage(format!("cannot read the SLO file {argument}: {e}")))?;
-            Some(text)
+            Some(read_text("the SLO file", Path::new(argument))?)
         } else {
             None
         };

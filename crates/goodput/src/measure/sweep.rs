@@ -206,18 +206,40 @@ impl Loads {
         of(users, closed) + of(self.rates == Rates::Searched, open)
     }
 
-    /// How long it all takes, about and at most.
-    fn length(&self, run: &Run) -> Duration {
-        let between = Duration::from_secs(2) + 2 * run.e2e_p95();
-        let points = match &self.users {
+    /// How long it takes, about and at most. `None`: of so many requests, which is the server's to say.
+    pub(crate) fn told_length(&self, run: &Run) -> Option<Duration> {
+        run.requests.is_none().then(|| self.length(run))
+    }
+
+    /// The same of a further boot, which measures the loads that the first one came to.
+    pub(crate) fn further_length(&self, run: &Run) -> Option<Duration> {
+        let each = run.lengths.closed(run.e2e_p95()) + Self::between(run);
+        let points = self.points() + self.searches() * POINTS_OF_A_SEARCH;
+        run.requests.is_none().then(|| points * each)
+    }
+
+    /// From the end of one window to the beginning of the next.
+    fn between(run: &Run) -> Duration {
+        Duration::from_secs(2) + 2 * run.e2e_p95()
+    }
+
+    /// Loads that were named.
+    fn points(&self) -> u32 {
+        let users = match &self.users {
             Users::Given(users) => users.len(),
             _ => 0,
-        } + match &self.rates {
+        };
+        let rates = match &self.rates {
             Rates::Given(rates) => rates.len(),
             _ => 0,
         };
-        let points = u32::try_from(points).unwrap_or(u32::MAX);
-        points * (run.lengths.closed(run.e2e_p95()) + between)
+        u32::try_from(users + rates).unwrap_or(u32::MAX)
+    }
+
+    /// How long it all takes, about and at most.
+    fn length(&self, run: &Run) -> Duration {
+        let between = Self::between(run);
+        self.points() * (run.lengths.closed(run.e2e_p95()) + between)
             + self.searched(run)
             + self.searches() * POINTS_OF_A_SEARCH * between
     }
@@ -235,7 +257,7 @@ pub(crate) async fn run_loads(run: &mut Run, loads: &Loads) -> Result<(), Failur
         Users::Off => {}
         Users::Given(users) => {
             for (&users, left) in users.iter().zip((0..users.len()).rev()) {
-                run.point(Load::Closed(users), left).await?;
+                run.sure_point(Load::Closed(users), left).await?;
                 if run.stopped() {
                     return Ok(());
                 }
@@ -250,7 +272,7 @@ pub(crate) async fn run_loads(run: &mut Run, loads: &Loads) -> Result<(), Failur
         _ if run.stopped() => Ok(()),
         Rates::Given(rates) => {
             for (&per_second, left) in rates.iter().zip((0..rates.len()).rev()) {
-                run.point(Load::Open { per_second }, left).await?;
+                run.sure_point(Load::Open { per_second }, left).await?;
                 if run.stopped() {
                     return Ok(());
                 }

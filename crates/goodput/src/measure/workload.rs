@@ -1,6 +1,6 @@
 //! Reading of workloads, and what a result says of them.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use goodput_slo::{LengthPercentiles, Slo, WorkloadStatement};
 use goodput_stats::whole_u32;
@@ -9,9 +9,10 @@ use goodput_workload::{KeyOfNames, WorkloadSpec};
 
 use crate::{
     exit::Failure,
-    flags::{Format, TraceFlags},
+    flags::{Format, RunFlags, TraceFlags},
     slo::has_extension,
     talk::Voice,
+    text::read_text,
     trace,
 };
 
@@ -19,8 +20,7 @@ use crate::{
 pub(crate) fn load(name: &str, voice: Voice) -> Result<WorkloadSpec, Failure> {
     let path = Path::new(name);
     if has_extension(path, "toml") {
-        let text = fs::read_to_string(path)
-            .map_err(|e| Failure::usage(format!("cannot read the workload {name}: {e}")))?;
+        let text = read_text("the workload", path)?;
         return WorkloadSpec::parse(name, &text)
             .map_err(|e| Failure::usage(e.render(name, &text, voice.color_err)));
     }
@@ -66,7 +66,7 @@ pub(crate) fn choose(
 }
 
 /// In what a workload differs from what the SLO says of its own.
-pub(crate) fn disagreements(slo: &Slo, spec: &WorkloadSpec) -> Vec<String> {
+fn disagreements(slo: &Slo, spec: &WorkloadSpec) -> Vec<String> {
     let Some(stated) = slo.workload() else {
         return Vec::new();
     };
@@ -82,6 +82,39 @@ pub(crate) fn disagreements(slo: &Slo, spec: &WorkloadSpec) -> Vec<String> {
         cached_share: Some(facts.reusable_share),
         ..WorkloadStatement::default()
     })
+}
+
+/// Warns where an SLO and the workload disagree; with `--strict` that is an error.
+pub(crate) fn agree(
+    slos: &[Slo],
+    spec: &WorkloadSpec,
+    flags: &RunFlags,
+    voice: Voice,
+) -> Result<(), Failure> {
+    let differences: Vec<String> = slos
+        .iter()
+        .flat_map(|slo| disagreements(slo, spec))
+        .collect();
+    let Some(first) = differences.first() else {
+        return Ok(());
+    };
+    if flags.workload.is_none() && flags.server.url.is_none() {
+        voice.say(&format!(
+            "note: the workload is {}, short for a first look, not the SLO's own; --workload names another",
+            spec.name()
+        ));
+        return Ok(());
+    }
+    if flags.strict {
+        return Err(
+            Failure::usage(format!("SLO and workload disagree: {first}"))
+                .hint("state the workload in the SLO file, or leave --strict out"),
+        );
+    }
+    for difference in &differences {
+        voice.say(&format!("warning: SLO and workload disagree: {difference}"));
+    }
+    Ok(())
 }
 
 /// What the result says of the workload.

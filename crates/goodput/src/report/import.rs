@@ -16,7 +16,7 @@ use super::E2E_AT;
 use crate::{
     exit::{Exit, Failure},
     flags::{ForeignFlags, ReportFlags},
-    measure::{definitions, show, slo_facts, started, verdict, write_files},
+    measure::{definitions, deliver, slo_facts, started, verdict},
     slo,
     talk::Voice,
 };
@@ -46,10 +46,7 @@ pub(super) fn import(flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure>
     if let Some(own) = own(&flags.paths[0]).filter(|_| result.run == Tool::Goodput.flag()) {
         judged_anew(&mut result, own);
     }
-    write_files(&result, &folder)?;
-    let exit = verdict(&result);
-    show(&result, &folder, exit, flags.format, voice)?;
-    Ok(exit)
+    deliver(&result, &folder, verdict(&result), flags.format, voice)
 }
 
 fn ask(flags: &ForeignFlags) -> Result<ImportAsk, Failure> {
@@ -124,6 +121,7 @@ fn document(import: Import, paths: &[PathBuf], slos: &[Slo], flags: &ForeignFlag
         duration_s: import.longest_s,
         complete: true,
         incomplete_because: None,
+        under_way: None,
         seed: import.digest,
         holds_for,
         findings: told,
@@ -146,7 +144,8 @@ fn judged_anew(result: &mut RunResult, own: RunResult) {
     result.seed = own.seed;
     result.started = own.started;
     result.epoch_unix_ns = own.epoch_unix_ns;
-    result.duration_s = own.duration_s;
+    // One that was killed says no more than how long it had gone on when it last wrote.
+    result.duration_s = own.duration_s.max(result.duration_s);
     result.complete = own.complete;
     result.incomplete_because = own.incomplete_because;
     result.holds_for = HoldsFor {

@@ -7,7 +7,7 @@ use super::E2E_AT;
 use crate::{
     exit::{Exit, Failure},
     flags::ReportFlags,
-    measure::{show, verdict, write_files},
+    measure::{deliver, verdict},
     talk::Voice,
 };
 
@@ -21,10 +21,7 @@ pub(super) fn merge(flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure> 
     let folder = Folder::create(out)?;
     merged.write_rows(&folder)?;
     let result = document(merged, flags.paths.len());
-    write_files(&result, &folder)?;
-    let exit = verdict(&result);
-    show(&result, &folder, exit, flags.format, voice)?;
-    Ok(exit)
+    deliver(&result, &folder, verdict(&result), flags.format, voice)
 }
 
 fn document(merged: Merged, shards: usize) -> RunResult {

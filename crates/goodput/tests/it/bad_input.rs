@@ -297,3 +297,25 @@ fn a_full_disk_ends_the_run_and_keeps_the_rest() {
             .contains("requests.jsonl")
     );
 }
+
+/// A device, or a data file named by mistake: what has no end is not read to it.
+#[test]
+fn a_file_without_an_end_is_refused() {
+    let place = Place::new("endless");
+    for name in ["slo.toml", "w.toml", "profile.toml"] {
+        std::os::unix::fs::symlink("/dev/zero", place.path.join(name)).unwrap();
+    }
+    let refuses = |args: &[&str], name: &str| {
+        let ran = place.run(args).exits(2).one_error();
+        ran.says(&[name, "goes on beyond 16 MiB", "hint: name a text file"]);
+    };
+    refuses(&["slo", "check", "slo.toml"], "the SLO file slo.toml");
+    refuses(&["bench", "--slo", "slo.toml"], "the SLO file slo.toml");
+    refuses(&["bench", "--workload", "w.toml"], "the workload w.toml");
+    refuses(
+        &["bench", "--profile", "profile.toml"],
+        "the profile profile.toml",
+    );
+    let rules = ["compare", "a", "b", "--rules", "/dev/urandom"];
+    refuses(&rules, "the rules file /dev/urandom");
+}

@@ -110,6 +110,38 @@ fn a_second_client_of_the_same_server_is_noticed() {
 }
 
 #[test]
+fn an_emulator_at_a_url_is_called_one() {
+    let place = Place::new("emulated");
+    let emulator = Emulator::start(&place);
+    let flags = ["--requests", "3", "--concurrency", "1", "--warmup", "0"];
+    let ran = place.bench(&emulator.url, &flags).measured();
+    ran.says(&["EMULATED goodput emulator"]);
+    assert_eq!(place.result()["holds_for"]["server"]["emulated"], true);
+    let page = place.read("out/report.html");
+    assert!(page.contains("No figure here is about real hardware"));
+    // It is no replica of the run's own: a resumed run goes back to the URL.
+    let swept = Place::new("emulated-swept");
+    let loads = [
+        "--concurrency",
+        "1",
+        "--rate",
+        "none",
+        "--requests",
+        "3",
+        "--warmup",
+        "0",
+    ];
+    let args = [
+        &["sweep", "--url", &emulator.url, "--out", "out"][..],
+        &loads,
+    ]
+    .concat();
+    swept.run(&args).measured();
+    let refused = swept.run(&["sweep", "--resume", "out"]).exits(2);
+    refused.says(&["was not restarted"]);
+}
+
+#[test]
 fn a_second_replica_behind_the_url_is_noticed() {
     let place = Place::new("replicas");
     let (ran, result) = bench(&place, &["--replicas", "2"]);

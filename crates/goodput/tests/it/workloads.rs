@@ -183,11 +183,28 @@ fn a_trace_that_is_shorter_than_asked_stops_and_says_so() {
     let text = place.read("odd.toml");
     assert!(!text.contains("Hi") && !text.contains("2+2"), "{text}");
     let flags = ["--workload", "odd.toml", "--requests", "6", "--warmup", "0"];
-    place.bench(&server.url, &flags).measured();
+    let ran = place.bench(&server.url, &flags).measured();
+    ran.says(&["! the workload ended early: it had 2 of 6 requests"]);
     assert_eq!(server.generations().len(), 2, "nothing is repeated unasked");
     let result = place.result();
     let warnings = result["points"][0]["warnings"].to_string();
     assert!(warnings.contains("2 of 6"), "{warnings}");
+    assert!(has_finding(&result, "workload-ended"));
+    // A window that it does not fill says by how much.
+    let again = Place::new("odd-window");
+    again.write("odd.toml", &text);
+    let flags = [
+        "--workload",
+        "odd.toml",
+        "--duration",
+        "9s",
+        "--rate",
+        "100",
+        "--warmup",
+        "0",
+    ];
+    let said = again.bench(&server.url, &flags).measured().stderr;
+    assert!(said.contains("of the 9 s of the window"), "{said}");
 }
 
 fn share(point: &Value, which: &str) -> f64 {

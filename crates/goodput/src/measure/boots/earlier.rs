@@ -2,10 +2,12 @@
 
 use std::{fs, path::Path};
 
+use goodput_ledger::PointRow;
 use goodput_results::{Folder, read_result};
-use goodput_sweep::{BootSummary, RunResult};
+use goodput_sweep::{BootSummary, RunResult, same_point};
 
-use crate::exit::Failure;
+use super::super::remarks::INTERRUPTED;
+use crate::{exit::Failure, talk::Voice};
 
 /// What the server calls the instant of its start, in seconds since 1970.
 pub(super) const STARTED: &str = "process_start_time_seconds";
@@ -59,37 +61,70 @@ pub(super) fn keep_first(folder: &Folder) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The boots of a folder that have points, at least one, and the number of the next one.
-pub(super) fn read(folder: &Folder) -> Result<(Vec<Boot>, u32), Failure> {
+/// The boots of a folder, at least one. Of the further ones, those that measured every load of the
+/// first: what was broken off is measured anew.
+pub(super) fn read(folder: &Folder) -> Result<Vec<Boot>, Failure> {
     let kept = first_kept(folder);
     let first = if kept.file("result.json").exists() {
         read_result(kept.path())?
     } else {
         read_result(folder.path())?
     };
-    let mut boots = vec![Boot {
-        number: 1,
-        result: first,
-        server_started: server_started(folder),
-    }];
-    let mut last = 1;
-    for number in further(folder.path()) {
-        last = last.max(number);
-        let place = place(folder, number);
-        // One that was killed before its first point left no document, and no figure.
-        if place.file("result.json").exists() {
-            boots.push(read_one(&place, number)?);
-        }
-    }
-    boots.retain(|boot| !boot.result.points.is_empty());
-    if boots.is_empty() {
+    if first.points.is_empty() {
         let path = folder.path().display();
         return Err(
             Failure::usage(format!("{path} has no load point that was measured"))
                 .hint("measure anew, without --resume"),
         );
     }
-    Ok((boots, last + 1))
+    let mut boots = vec![Boot {
+        number: 1,
+        result: first,
+        server_started: server_started(folder),
+    }];
+    for number in further(folder.path()) {
+        let place = place(folder, number);
+        // One that was killed before its first point left no document.
+        if place.file("result.json").exists() {
+            let boot = read_one(&place, number)?;
+            if is_whole(&boot.result.points, &boots[0].result.points) {
+                boots.push(boot);
+            }
+        }
+    }
+    Ok(boots)
+}
+
+/// Whether every load of the first boot is among these points, measured to its end.
+fn is_whole(points: &[PointRow], first: &[PointRow]) -> bool {
+    let is_cut = |p: &PointRow| p.warnings.iter().any(|w| w == INTERRUPTED);
+    let wanted = first.iter().filter(|p| p.other_arrivals.is_none());
+    let mut found = wanted.map(|load| points.iter().any(|p| same_point(p, load) && !is_cut(p)));
+    found.all(|found| found)
+}
+
+/// Puts what a boot that was broken off left out of the way of the one that is measured anew.
+pub(super) fn set_aside(place: &Folder, number: u32, voice: Voice) -> Result<(), Failure> {
+    if !place.path().exists() {
+        return Ok(());
+    }
+    let aside = (1_u32..)
+        .map(|n| {
+            place
+                .path()
+                .with_file_name(format!("{number}-broken-off-{n}"))
+        })
+        .find(|path| !path.exists())
+        .unwrap_or_default();
+    fs::rename(place.path(), &aside).map_err(|e| {
+        let path = place.path().display();
+        Failure::untrusted(format!("cannot move {path} to {}: {e}", aside.display()))
+    })?;
+    voice.say(&format!(
+        "note: an earlier boot {number} did not come to its end: it is measured anew, and what it left is kept in {}",
+        aside.display()
+    ));
+    Ok(())
 }
 
 /// The numbers of the folders of further boots, rising.

@@ -72,7 +72,8 @@ pub(super) fn with_recorded(flags: &SweepFlags, first: &RunResult) -> Result<Swe
     run.e2e_at = number(settings, "e2e_at").unwrap_or(run.e2e_at);
     run.threads = number(settings, "threads").unwrap_or(run.threads);
     run.emulator.replicas = number(settings, "replicas").unwrap_or(run.emulator.replicas);
-    if first.holds_for.server.emulated {
+    // Only a replica of the run's own has one: an emulator at a URL is a server like any other.
+    if settings.contains_key("profile") {
         emulator(&mut flags, settings)?;
     } else {
         server(&mut flags, first)?;

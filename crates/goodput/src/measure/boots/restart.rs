@@ -2,17 +2,21 @@
 
 use std::{
     io,
-    process::{Command, Stdio},
+    process::Stdio,
     time::{Duration, Instant},
 };
 
 use goodput_loadgen::{Client, Clock, runtime};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use tokio::process::{Child, Command};
 
 use super::{super::server, earlier::STARTED};
 use crate::{exit::Failure, flags::SweepFlags, measure::Signals, talk::Voice};
 
-/// How often the server is asked whether it is there.
-const EVERY: Duration = Duration::from_secs(1);
+/// How often the server is asked whether it is there: more often than any restart takes.
+const EVERY: Duration = Duration::from_millis(250);
+/// A command that is broken off may take this long to end by itself.
+const GRACE: Duration = Duration::from_millis(500);
 /// A server that was restarted by a command answers within this: large models load for minutes.
 const LONGEST: Duration = Duration::from_hours(1);
 /// Start times closer than this are one: engines tell them to a hundredth of a second or so.
@@ -42,7 +46,13 @@ impl Restart {
     /// From the flags. `between`: whether a restart falls between two boots of this process.
     pub(super) fn of(flags: &SweepFlags, between: bool, voice: Voice) -> Result<Self, Failure> {
         if flags.run.server.url.is_none() {
-            return Ok(Self::Replica);
+            return match &flags.restart_cmd {
+                None => Ok(Self::Replica),
+                Some(command) => Err(Failure::usage(format!(
+                    "--restart-cmd `{command}` has no server to restart: the emulated replica is a new process on every boot"
+                ))
+                .hint("name the server with --url, or leave --restart-cmd out")),
+            };
         }
         if let Some(command) = &flags.restart_cmd {
             return Ok(Self::Command(command.clone()));
@@ -68,53 +78,74 @@ impl Restart {
         if *self == Self::Replica {
             return Ok(None);
         }
-        if let Self::Command(command) = self {
-            voice.say(&format!("restart   {command}"));
-            run(command)?;
-        } else if !resumed {
-            voice.say(
-                "restart the server now: the next boot begins when it answers again (Ctrl-C ends; what was measured is kept)",
-            );
-        }
         let runtime = runtime().map_err(|e| Failure::untrusted(format!("cannot start: {e}")))?;
-        runtime.block_on(self.wait(flags, before, resumed))
+        runtime.block_on(async {
+            let mut signals = Signals::listen()
+                .map_err(|e| Failure::untrusted(format!("cannot listen for signals: {e}")))?;
+            tokio::select! {
+                // What is under way is dropped: a command ends with its whole process group.
+                number = signals.next() => Ok(Some(number)),
+                up = self.bring_up(flags, before, resumed, voice) => up.map(|()| None),
+            }
+        })
     }
 
-    async fn wait(
+    /// Has the server restarted and waits until it answers as another boot.
+    async fn bring_up(
         &self,
         flags: &SweepFlags,
         before: Option<f64>,
         resumed: bool,
-    ) -> Result<Option<u8>, Failure> {
+        voice: Voice,
+    ) -> Result<(), Failure> {
         let url = flags.run.server.url.clone().unwrap_or_default();
         let target = server::target(&url, &flags.run.server)?;
         let client = Client::new(target, Clock::start(), "boots")
             .await
             .map_err(|e| Failure::usage(e.to_string()))?;
-        let mut signals = Signals::listen()
-            .map_err(|e| Failure::untrusted(format!("cannot listen for signals: {e}")))?;
+        if let Self::Command(command) = self {
+            voice.say(&format!("restart   {command}"));
+            run(command).await?;
+        } else if !resumed {
+            voice.say(&format!(
+                "restart the server now: the next boot begins when {url} answers again (Ctrl-C ends; what was measured is kept)",
+            ));
+        }
+        self.wait(&client, before, resumed, voice).await
+    }
+
+    async fn wait(
+        &self,
+        client: &Client,
+        before: Option<f64>,
+        resumed: bool,
+        voice: Voice,
+    ) -> Result<(), Failure> {
         let began = Instant::now();
         // A command has restarted it, or someone has before a resumed run: being there is enough,
         // unless its start says otherwise.
-        let mut was_down = resumed || *self != Self::Person;
+        let by_hand = *self == Self::Person;
+        let mut was_down = resumed || !by_hand;
+        let mut told = false;
         loop {
-            let seen = look(&client).await;
+            let seen = look(client).await;
             match restarted(seen, before, was_down) {
-                Some(true) => return Ok(None),
-                Some(false) if resumed || *self != Self::Person => return Err(same_boot()),
+                Some(true) => return Ok(()),
+                Some(false) if resumed || !by_hand => return Err(same_boot()),
                 Some(false) | None => {}
             }
             was_down |= seen == Seen::Down;
-            if *self != Self::Person && began.elapsed() > LONGEST {
+            if !by_hand && began.elapsed() > LONGEST {
                 return Err(Failure::untrusted(format!(
-                    "{url} did not answer within {} min of its restart",
+                    "{} did not answer within {} min of its restart",
+                    client.target().endpoint,
                     LONGEST.as_secs() / 60
                 )));
             }
-            tokio::select! {
-                number = signals.next() => return Ok(Some(number)),
-                () = tokio::time::sleep(EVERY) => {}
+            if seen == Seen::Down && !std::mem::replace(&mut told, true) {
+                voice.say("the server is down: waiting until it answers");
             }
+            tokio::time::sleep(EVERY).await;
         }
     }
 }
@@ -155,14 +186,19 @@ async fn look(client: &Client) -> Seen {
     Seen::Up(started)
 }
 
-/// Runs a command of the shell; what it prints is talk.
-fn run(command: &str) -> Result<(), Failure> {
-    let ended = Command::new("sh")
+/// Runs a command of the shell; what it prints is talk. Dropped before it has ended, it is killed
+/// with all that it started.
+async fn run(command: &str) -> Result<(), Failure> {
+    let cannot = |e: io::Error| Failure::untrusted(format!("cannot run `{command}`: {e}"));
+    let child = Command::new("sh")
         .args(["-c", command])
         .stdin(Stdio::null())
         .stdout(Stdio::from(io::stderr()))
-        .status()
-        .map_err(|e| Failure::untrusted(format!("cannot run `{command}`: {e}")))?;
+        .process_group(0)
+        .spawn()
+        .map_err(cannot)?;
+    let mut group = Group(child);
+    let ended = group.0.wait().await.map_err(cannot)?;
     if ended.success() {
         return Ok(());
     }
@@ -170,6 +206,30 @@ fn run(command: &str) -> Result<(), Failure> {
         Failure::untrusted(format!("`{command}` did not restart the server: {ended}"))
             .hint("what was measured so far is kept; --resume goes on from there"),
     )
+}
+
+/// A command and what it started, which end with it where it is not waited for to its end.
+struct Group(Child);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Known as long as the command runs: what it leaves behind after its end is the server.
+        let id = self.0.id().and_then(|id| i32::try_from(id).ok());
+        let Some(group) = id.and_then(Pid::from_raw) else {
+            return;
+        };
+        let _ = kill_process_group(group, Signal::TERM);
+        let began = Instant::now();
+        while began.elapsed() < GRACE {
+            let _ = self.0.try_wait();
+            if test_kill_process_group(group).is_err() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = self.0.try_wait();
+    }
 }
 
 #[cfg(test)]
@@ -194,10 +254,14 @@ mod tests {
         check(Seen::Up(Some(9.0)), None, false, None);
     }
 
+    fn carried_out(command: &str) -> Result<(), Failure> {
+        runtime().unwrap().block_on(run(command))
+    }
+
     #[test]
     fn a_command_that_fails_is_told() {
-        run("true").unwrap();
-        let failure = run("exit 3").unwrap_err();
+        carried_out("true").unwrap();
+        let failure = carried_out("exit 3").unwrap_err();
         assert!(
             failure.message.contains("exit status: 3"),
             "{}",

@@ -1,0 +1,140 @@
+//! A server that is gone for a while costs a point, not the run.
+
+use std::time::Duration;
+
+use goodput_ledger::PointRow;
+use goodput_loadgen::{Invalid, PointReport, Wish};
+use goodput_workload::Load;
+
+use super::{live::minutes, remarks::load_words, run::Run};
+use crate::exit::Failure;
+
+/// A server that went away is waited for as long as a connection may take, else for this long.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is asked whether it is there again.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// What is to be done after a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// Whatever comes next.
+    GoOn,
+    /// The same load again: the server was away.
+    Again,
+    /// Another load, if any: the server fails this one, or is gone.
+    GiveUp,
+}
+
+/// A point that says nothing of its load, since the server failed it.
+#[derive(Clone, Debug)]
+pub(crate) struct Failed {
+    /// In words, with the load.
+    pub(crate) why: String,
+    /// Whether it was given up before its end.
+    pub(crate) given_up: bool,
+}
+
+/// Whether a point is one of these.
+pub(super) fn failed(report: &PointReport, load: Load) -> Option<Failed> {
+    let of_the_server = |why: &&Invalid| is_the_servers(why);
+    let why = report.invalid.iter().find(of_the_server)?;
+    Some(Failed {
+        why: format!("at {}: {why}", load_words(load)),
+        given_up: matches!(why, Invalid::Failing { .. }),
+    })
+}
+
+/// Whether a point is not valid because its server was away or failed every request.
+pub(super) const fn is_the_servers(why: &Invalid) -> bool {
+    matches!(why, Invalid::Failing { .. } | Invalid::Away { .. })
+}
+
+impl Run {
+    /// Measures a load, and once more if the server was away.
+    pub(crate) async fn sure_point(
+        &mut self,
+        load: Load,
+        points_left: usize,
+    ) -> Result<Option<&PointRow>, Failure> {
+        loop {
+            self.point(load, points_left).await?;
+            if self.after_point().await != Then::Again {
+                return Ok(self.points.last());
+            }
+        }
+    }
+
+    /// Whether the server failed the last point throughout, and what comes next. Waits for a server
+    /// that is away.
+    pub(crate) async fn after_point(&mut self) -> Then {
+        let Some(failed) = self.failed.take().filter(|_| !self.stopped()) else {
+            self.failed_in_a_row = 0;
+            return Then::GoOn;
+        };
+        let Failed { why, given_up } = failed;
+        self.failed_in_a_row += 1;
+        // The shares of a run keep a timetable: none of them waits.
+        if self.failed_in_a_row > 1 || self.share.is_some() {
+            let again = self.failed_in_a_row > 1;
+            self.failed_in_a_row = 0;
+            if !given_up {
+                return Then::GoOn;
+            }
+            let twice = if again {
+                "; so it was when it was measured again"
+            } else {
+                ""
+            };
+            self.given_up = Some(why + twice);
+            return Then::GiveUp;
+        }
+        let left = self.client.clock().now();
+        let back = self.is_back().await;
+        let away = self.client.clock().now().since(left).unwrap_or_default();
+        if self.stopped() {
+            self.given_up = Some(why);
+            return Then::GiveUp;
+        }
+        if back {
+            self.live.say(&format!(
+                "the server answers{}: the point is measured again",
+                if away < EVERY {
+                    String::new()
+                } else {
+                    format!(" again after {}", minutes(away))
+                }
+            ));
+            return Then::Again;
+        }
+        self.gone = true;
+        self.given_up = Some(format!(
+            "{why}; the server did not come back within {} (--timeout-connect)",
+            minutes(self.patience())
+        ));
+        Then::GiveUp
+    }
+
+    fn patience(&self) -> Duration {
+        self.client.target().limits.connect.unwrap_or(PATIENCE)
+    }
+
+    /// Waits until the server answers what costs it nothing. Whether it did.
+    async fn is_back(&self) -> bool {
+        let path = format!("{}/models", self.client.target().endpoint.base);
+        let answers = async {
+            loop {
+                let reply = self.client.get(&path).await;
+                self.client.close_idle();
+                if reply.is_ok_and(|reply| !(500..600).contains(&reply.head.status)) {
+                    return;
+                }
+                tokio::time::sleep(EVERY).await;
+            }
+        };
+        tokio::select! {
+            () = answers => true,
+            () = tokio::time::sleep(self.patience()) => false,
+            () = self.stop.reached(Wish::Drain) => false,
+        }
+    }
+}
