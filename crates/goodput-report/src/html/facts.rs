@@ -69,9 +69,15 @@ pub(super) fn findings(result: &RunResult) -> String {
     result.findings.iter().map(article).collect()
 }
 
-/// A finding's stable name as a heading: `closed-loop-queue` is "Closed loop queue".
+/// A finding's stable name as a heading: `closed-loop-queue` is "Closed loop queue", `tpot-under-floor`
+/// "TPOT under floor".
 fn heading(name: &str) -> String {
-    let words = name.replace('-', " ");
+    let word = |word: &str| match word {
+        "ttft" | "tpot" | "e2e" | "slo" => word.to_uppercase(),
+        plain => plain.to_owned(),
+    };
+    let words: Vec<String> = name.split('-').map(word).collect();
+    let words = words.join(" ");
     let mut characters = words.chars();
     characters.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(characters).collect()
@@ -220,4 +226,16 @@ pub(super) fn files(result: &RunResult) -> String {
             "what the server said of itself, where it did"
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::heading;
+
+    #[test]
+    fn a_name_reads_as_a_heading() {
+        assert_eq!(heading("closed-loop-queue"), "Closed loop queue");
+        assert_eq!(heading("tpot-under-floor"), "TPOT under floor");
+        assert_eq!(heading(""), "");
+    }
 }

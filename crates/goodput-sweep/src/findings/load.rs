@@ -29,7 +29,7 @@ pub(super) fn workload_ended(points: &[PointRow]) -> Option<Finding> {
     let short: Vec<(&PointRow, String)> =
         points.iter().filter_map(|p| Some((p, said(p)?))).collect();
     let (first, why) = short.first()?;
-    Some(finding(
+    Some(Finding::new(
         "workload-ended",
         format!(
             "{} of {} points; at {}: {why}",

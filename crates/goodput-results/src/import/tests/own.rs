@@ -25,6 +25,7 @@ fn result(points: Vec<PointRow>) -> String {
         duration_s: 1.0,
         complete: true,
         incomplete_because: None,
+        under_way: None,
         seed: 3,
         holds_for: HoldsFor::default(),
         points,
