@@ -95,13 +95,25 @@ fn load(row: &PointRow) -> Option<ToldLoad> {
     }
 }
 
-/// The window as the run had it: its length is known, its start is taken from the first request
-/// that was measured.
+/// The window as the run had it. Its length is known; where it began lies between the last request
+/// before it and the first in it, and as much before the first one after it.
 fn window(requests: &[Foreign], row: &PointRow) -> Option<(u64, u64)> {
-    let measured = requests.iter().filter_map(|r| r.row.as_deref());
-    let from = measured
-        .filter(|row| row.phase == Phase::Measured)
-        .map(|row| row.origin_ns)
-        .min()?;
-    Some((from, from + goodput_record::nanos_of(row.window_s)))
+    let length = goodput_record::nanos_of(row.window_s);
+    let of = |is: fn(Phase) -> bool| {
+        let rows = requests.iter().filter_map(|r| r.row.as_deref());
+        rows.filter(move |row| is(row.phase))
+            .map(|row| row.origin_ns)
+    };
+    let first = of(|phase| phase == Phase::Measured).min()?;
+    let last = of(|phase| phase == Phase::Measured).max()?;
+    let before = of(|phase| phase < Phase::Measured).max().unwrap_or(first);
+    let after = of(|phase| phase > Phase::Measured).min();
+    let earliest = before.min(first).max(last.saturating_sub(length));
+    let latest = after.map_or(first, |after| first.min(after.saturating_sub(length)));
+    let from = if earliest <= latest {
+        earliest.midpoint(latest)
+    } else {
+        first
+    };
+    Some((from, from + length))
 }
