@@ -95,15 +95,29 @@ fn load(row: &PointRow) -> Option<ToldLoad> {
     }
 }
 
-/// The window as the run had it: its length is known, its start is taken from the first request
-/// that was measured. That of a point without a row, whose run was killed, goes to the last.
+/// The window as the run had it. Its length is known; where it began lies between the last request
+/// before it and the first in it, and as much before the first one after it. That of a point without
+/// a row, whose run was killed, goes from its first measured request to its last.
 fn window(requests: &[Foreign], row: Option<&PointRow>) -> Option<(u64, u64)> {
-    let measured = || {
+    let of = |is: fn(Phase) -> bool| {
         let rows = requests.iter().filter_map(|r| r.row.as_deref());
-        rows.filter(|row| row.phase == Phase::Measured)
+        rows.filter(move |row| is(row.phase))
             .map(|row| row.origin_ns)
     };
-    let (from, last) = (measured().min()?, measured().max()?);
-    let to = row.map_or(last, |row| from + goodput_record::nanos_of(row.window_s));
-    Some((from, to))
+    let first = of(|phase| phase == Phase::Measured).min()?;
+    let last = of(|phase| phase == Phase::Measured).max()?;
+    let Some(row) = row else {
+        return Some((first, last));
+    };
+    let length = goodput_record::nanos_of(row.window_s);
+    let before = of(|phase| phase < Phase::Measured).max().unwrap_or(first);
+    let after = of(|phase| phase > Phase::Measured).min();
+    let earliest = before.min(first).max(last.saturating_sub(length));
+    let latest = after.map_or(first, |after| first.min(after.saturating_sub(length)));
+    let from = if earliest <= latest {
+        earliest.midpoint(latest)
+    } else {
+        first
+    };
+    Some((from, from + length))
 }

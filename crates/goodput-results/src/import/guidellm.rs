@@ -45,6 +45,7 @@ struct Strategy {
     #[serde(alias = "kind")]
     type_: Option<String>,
     streams: Option<u32>,
+    max_concurrency: Option<u32>,
     rate: Option<f64>,
 }
 
@@ -149,6 +150,8 @@ fn point(benchmark: Benchmark) -> Told {
         (Some("synchronous"), ..) => Some(ToldLoad::Users(1)),
         (Some("concurrent"), Some(streams), _) => Some(ToldLoad::Users(streams)),
         (Some("poisson" | "constant"), _, Some(rate)) => Some(ToldLoad::Rate(rate)),
+        // As many as it may, each as soon as another has ended.
+        (Some("throughput"), ..) => strategy.max_concurrency.map(ToldLoad::Users),
         _ => None,
     };
     let ended = |requests: Option<Vec<Request>>, outcome: Outcome| {

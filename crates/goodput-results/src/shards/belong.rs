@@ -61,9 +61,18 @@ fn read(path: &Path) -> Result<Share> {
     let books = fs::read_to_string(&books_path).map_err(|e| unfinished(&books_path, e))?;
     let mut points = BTreeMap::new();
     for (line, number) in books.lines().zip(1..) {
-        let point: ShardPoint = serde_json::from_str(line)
-            .map_err(|e| broken(&books_path, format!("line {number}: {e}")))?;
-        points.insert(point.facts.point, point);
+        let point: ShardPoint = serde_json::from_str(line).map_err(|e| {
+            let torn = e.is_eof() && !books.ends_with('\n');
+            let what = if torn { "cut off, " } else { "" };
+            broken(&books_path, format!("line {number}: {what}{e}"))
+        })?;
+        let at = point.facts.point;
+        if points.insert(at, point).is_some() {
+            return Err(broken(
+                &books_path,
+                format!("point {at} stands there twice"),
+            ));
+        }
     }
     let rows = path.join("requests.jsonl");
     fs::metadata(&rows).map_err(|e| unfinished(&rows, e))?;
@@ -154,8 +163,9 @@ fn complete(shares: &[Share]) -> Result<()> {
     }
     Err(apart(
         format!(
-            "of {of} shards {} are missing: {}",
+            "of {of} shards {} {} missing: {}",
             missing.len(),
+            if missing.len() == 1 { "is" } else { "are" },
             missing.join(", ")
         ),
         "without them the load was another one; name the folders of all shards",

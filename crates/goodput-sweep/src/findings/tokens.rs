@@ -227,12 +227,12 @@ pub(super) fn several_tokens_per_event(points: &[PointRow]) -> Option<Finding> {
         format!(
             "{evidence}, {p10:.2} to {p90:.2} by request (p10, p90): as many as were guessed right"
         ),
-        "speculative decoding, or an engine that merges tokens for a slow reader (then it rises with the load): TPOT counts tokens by usage; it holds for texts as easy to guess as these",
+        "speculative decoding, or an engine that merges tokens for a slow reader (then it rises with the load): TPOT counts tokens, not events; it holds for texts as easy to guess as these",
     ))
 }
 
 const EVENTS_ARE_NOT_TOKENS: &str =
-    "gaps between events are no inter-token times; TPOT counts tokens by usage";
+    "gaps between events are no inter-token times; TPOT counts tokens, not events";
 
 /// Hits in the prefix cache that the workload does not have.
 pub(super) fn unmeant_hits(points: &[PointRow]) -> Option<Finding> {

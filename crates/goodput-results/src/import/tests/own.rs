@@ -121,3 +121,52 @@ fn our_own_requests_judged_anew_keep_their_loads_and_phases() {
         "on the run's own axis"
     );
 }
+
+#[test]
+fn the_window_of_a_run_lies_between_its_phases() {
+    let files = Files::new("own-window");
+    let at = |phase: &str, second: f64| {
+        let moved = |text: String, name: &str, after: f64| {
+            let ns = goodput_record::nanos_of(second + after);
+            let start = text.find(&format!("\"{name}\":")).unwrap() + name.len() + 3;
+            let end = start + text[start..].find(',').unwrap();
+            format!("{}{ns}{}", &text[..start], &text[end..])
+        };
+        let row = ROW.replace("settling", phase);
+        [
+            ("origin_ns", 0.0),
+            ("due_ns", 0.0),
+            ("sent_ns", 0.0),
+            ("first_token_ns", 0.1),
+            ("last_token_ns", 0.2),
+            ("end_ns", 0.2),
+        ]
+        .into_iter()
+        .fold(row, |row, (name, after)| moved(row, name, after))
+    };
+    // The window was 2.0 to 4.0: the first request in it came late.
+    let rows = [
+        at("settling", 1.8),
+        at("measured", 2.9),
+        at("measured", 3.9),
+        at("drain", 4.1),
+    ];
+    let path = files.write("requests.jsonl", &rows.join("\n"));
+    let mut own = import(std::slice::from_ref(&path), &users(4), &slos("ttft=1s"))
+        .unwrap()
+        .import
+        .points
+        .remove(0);
+    own.window_s = 2.0;
+    files.write("result.json", &result(vec![own]));
+    let got = import(&[path], &ImportAsk::default(), &slos("ttft=1s")).unwrap();
+    let point = &got.points[0];
+    assert!((point.window_s - 2.0).abs() < 1e-9);
+    // Two answers of 11 tokens lie in it whole; with the window at the first request in it, 2.9 to
+    // 4.9, the third, which was not measured, would lie in it too.
+    assert!(
+        (point.throughput_tok_s - 11.0).abs() < 1e-6,
+        "{}",
+        point.throughput_tok_s
+    );
+}

@@ -251,6 +251,18 @@ fn guidellm(first_token: f64) -> String {
 }
 
 #[test]
+fn guidellms_throughput_is_a_closed_loop_and_its_wait_is_nobodys() {
+    let poisson = r#"{"type_": "poisson", "rate": 3.0}"#;
+    let throughput = r#"{"type_": "throughput", "max_concurrency": 16}"#;
+    let file = guidellm(1001.1).replace(poisson, throughput);
+    let import = told("throughput", &file);
+    assert_eq!(import.points[1].concurrency, Some(16));
+    let row = import.requests.iter().find(|r| r.id == "d").unwrap();
+    let ttft = row.ttft_ms.unwrap();
+    assert!((ttft - 100.0).abs() < 0.001, "from the send: {ttft}");
+}
+
+#[test]
 fn guidellm_has_a_point_for_each_load_and_no_gaps() {
     let import = told("guidellm", &guidellm(1001.1));
     let [closed, open] = import.points.as_slice() else {

@@ -105,3 +105,19 @@ fn a_shard_without_a_request_and_a_run_without_one_are_no_figures() {
     let none = merged("no-points", 2, |_, left| left.measured = false).unwrap();
     assert!(none.points.is_empty());
 }
+
+#[test]
+fn a_point_that_stands_twice_in_a_shards_books_is_not_counted_once_or_twice() {
+    let runs = Runs::new("twice-in-one");
+    let folder = left(0, 1).write(&runs, "one");
+    let books = folder.join(BOOKS_FILE);
+    let line = std::fs::read_to_string(&books).unwrap();
+    std::fs::write(&books, line.repeat(2)).unwrap();
+    let said = merge(std::slice::from_ref(&folder))
+        .unwrap_err()
+        .to_string();
+    assert!(said.contains("point 0 stands there twice"), "{said}");
+    std::fs::write(&books, &line[..line.len() - 30]).unwrap();
+    let said = merge(&[folder]).unwrap_err().to_string();
+    assert!(said.contains("line 1: cut off"), "{said}");
+}
