@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # A client starved on purpose marks its points invalid and names the cause every time; one that lacks nothing is trusted.
-# Each case RUNS times (10 unless told). The last case needs two quiet cores; QUIET="chrt -f 10" (root) makes them so on a
+# Each case RUNS times (5 unless told). The last case needs two quiet cores; QUIET="chrt -f 10" (root) makes them so on a
 # busy machine. The others need none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-goodput=${GOODPUT:-target/release/goodput} runs=${RUNS:-10} core=${CORE:-0} other=${OTHER:-1}
+goodput=${GOODPUT:-target/release/goodput} runs=${RUNS:-5} core=${CORE:-0} other=${OTHER:-1}
 work=$(mktemp -d) port=${PORT:-18473} quiet=${QUIET:-} kept=()
 trap 'kill "${kept[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
 $quiet taskset -c "$other" "$goodput" emulate --listen 127.0.0.1:"$port" >"$work/emulator.log" 2>&1 & kept+=($!)
