@@ -293,7 +293,9 @@ fn not_told(row: &mut PointRow, laid: &Laid, seen: &Seen) {
         row.lengths.tokens_per_event = None;
     }
     if laid.made_up > 0 {
-        // How fast tokens came in one stretch of time or another is not known.
+        // What came in one stretch of time or another is not known.
+        row.checks.speed_shift = None;
+        row.checks.cut_together = 0;
         row.goodput_interval = None;
         row.throughput_interval = None;
         for slo in &mut row.slos {

@@ -107,7 +107,7 @@ fn window(requests: &[Foreign], row: Option<&PointRow>) -> Option<(u64, u64)> {
     let first = of(|phase| phase == Phase::Measured).min()?;
     let last = of(|phase| phase == Phase::Measured).max()?;
     let Some(row) = row else {
-        return Some((first, last));
+        return (first < last).then_some((first, last));
     };
     let length = goodput_record::nanos_of(row.window_s);
     let before = of(|phase| phase < Phase::Measured).max().unwrap_or(first);

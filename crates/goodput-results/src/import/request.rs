@@ -284,10 +284,9 @@ pub(super) fn failure(words: &str) -> (Outcome, Option<u16>) {
     ];
     let outcome = match status {
         Some(429 | 503) => Outcome::Rejected,
-        Some(_) => Outcome::Failed,
         None if broke_off.iter().any(|word| words.contains(word)) => Outcome::Truncated,
         None if words.contains("Timeout") => Outcome::TimedOut,
-        None => Outcome::Failed,
+        _ => Outcome::Failed,
     };
     (outcome, status)
 }

@@ -136,6 +136,22 @@ fn requests_without_starts_fill_the_time_that_the_file_says() {
 }
 
 #[test]
+fn a_course_of_time_that_was_made_up_shows_no_change_of_the_server() {
+    let lines: Vec<String> = (0..200)
+        .map(|i| {
+            let gaps = vec![if i < 100 { "100000" } else { "20000" }; 20].join(", ");
+            format!(
+                r#"{{"i": {i}, "input_tokens": 5, "output_tokens": 21, "ttft_s": 0.1, "itls_us": [{gaps}], "ok": true}}"#
+            )
+        })
+        .collect();
+    let import = imported("course", &lines.join("\n"), &users(2)).unwrap();
+    let point = &import.points[0];
+    assert_eq!(point.checks.speed_shift, None);
+    assert_eq!((point.tpot_p95_ms, point.valid), (Some(100.0), true));
+}
+
+#[test]
 fn without_a_rate_and_a_cap_all_requests_are_sent_at_once() {
     let file = lasting(0.6).replace("{\"duration\"", "{\"request_rate\": \"inf\", \"duration\"");
     let import = told("inf", &file);
