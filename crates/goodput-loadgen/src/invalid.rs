@@ -106,6 +106,7 @@ impl Invalid {
 }
 
 impl std::fmt::Display for Invalid {
+    #[expect(clippy::too_many_lines, reason = "a table: one sentence a reason")]
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ms = |d: &Duration| goodput_record::millis(*d);
         match self {

@@ -240,8 +240,8 @@ fn a_dry_run_costs_nothing_and_leaves_nothing() {
         "--warmup",
         "0",
     ]);
-    ran.exits(0)
-        .says(&["cost", "a closed-loop search", "in all"]);
+    let told = ran.exits(0).stdout;
+    assert!(told.contains("cost      a closed-loop search"), "{told}");
     assert!(server.generations().is_empty());
     assert_eq!(place.read("mine/notes.txt"), "mine");
     assert_eq!(place.all_files().len(), 1);

@@ -13,6 +13,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 use crate::program::{Place, Ran};
 
 /// A child that does not outlive the test.
@@ -50,50 +52,36 @@ fn why_invalid(place: &Place, ran: Ran) -> String {
     point["warnings"].to_string()
 }
 
-/// The first core this process may use, where `taskset` is there to name it.
-fn first_core() -> Option<String> {
-    let own = std::process::id().to_string();
-    let shown = Command::new("taskset").args(["-cp", &own]).output().ok()?;
-    let shown = String::from_utf8(shown.stdout).ok()?;
-    let list = shown.trim().rsplit(' ').next()?;
-    list.split([',', '-']).next().map(str::to_owned)
+/// Keeps this thread, and what it starts from now on, on one core.
+fn stay_on_one_core() {
+    let may = sched_getaffinity(None).unwrap();
+    let first = (0..CpuSet::MAX_CPU).find(|&core| may.is_set(core)).unwrap();
+    let mut one = CpuSet::new();
+    one.set(first);
+    sched_setaffinity(None, &one).unwrap();
 }
 
 #[test]
 fn on_a_busy_core_points_are_invalid_and_the_core_is_named() {
-    let Some(core) = first_core() else { return };
     let place = Place::new("busy");
     let (_server, url) = emulator(&place);
-    let spin = |_| {
-        let spin = ["-c", &core, "sh", "-c", "while :; do :; done"];
-        Ended(Command::new("taskset").args(spin).spawn().unwrap())
-    };
-    let _busy: Vec<Ended> = (0..6).map(spin).collect();
-    let program = env!("CARGO_BIN_EXE_goodput");
-    let bench = [
-        "-c",
-        &core,
-        program,
-        "bench",
-        "--url",
-        &url,
-        "--concurrency",
-        "16",
-        "--duration",
-        "4s",
-        "--warmup",
-        "0",
-        "--workload",
-        "chat-short",
-        "--out",
-        "out",
-    ];
-    let output = Command::new("taskset")
-        .args(bench)
-        .current_dir(&place.path)
-        .output()
-        .unwrap();
-    let why = why_invalid(&place, Ran::of(&output));
+    let flags = ["--concurrency", "16", "--duration", "4s", "--warmup", "0"];
+    let more = ["--workload", "chat-short", "--out", "out"];
+    let args = [&["bench", "--url", &url][..], &flags, &more].concat();
+    // In a thread of its own: other tests keep their cores.
+    let ran = thread::scope(|scope| {
+        let starved = scope.spawn(|| {
+            stay_on_one_core();
+            let spin = |_| {
+                let spin = ["-c", "while :; do :; done"];
+                Ended(Command::new("sh").args(spin).spawn().unwrap())
+            };
+            let _busy: Vec<Ended> = (0..6).map(spin).collect();
+            place.run(&args)
+        });
+        starved.join().unwrap()
+    });
+    let why = why_invalid(&place, ran);
     assert!(why.contains("waited for a core"), "{why}");
     assert!(why.contains("taskset -c"), "a remedy: {why}");
     let client = &place.result()["points"][0]["client"];

@@ -19,7 +19,7 @@ use crate::program::{Place, Ran, until};
 
 /// The program with its talk on a terminal, and what it drew there so far.
 struct Screen {
-    child: Child,
+    child: Option<Child>,
     drawn: Arc<Mutex<String>>,
     /// Kept open: a terminal that is gone ends the program.
     _keys: File,
@@ -58,7 +58,7 @@ impl Screen {
             }
         });
         Self {
-            child,
+            child: Some(child),
             drawn,
             _keys: keys,
         }
@@ -68,10 +68,21 @@ impl Screen {
         self.drawn.lock().unwrap().contains(word)
     }
 
-    fn ended(self) -> (Ran, String) {
-        let ran = Ran::of(&self.child.wait_with_output().unwrap());
+    fn ended(mut self) -> (Ran, String) {
+        let child = self.child.take().unwrap();
+        let ran = Ran::of(&child.wait_with_output().unwrap());
         let drawn = self.drawn.lock().unwrap().clone();
         (ran, drawn)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // A test that failed leaves nobody waiting for a restart.
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
