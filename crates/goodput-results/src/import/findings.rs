@@ -180,6 +180,7 @@ pub(super) fn of(tool: Tool, points: &[(&PointRow, &Seen)]) -> Vec<Finding> {
         all.made_up(),
         all.empty_answers(tool),
         all.failures(tool),
+        all.no_failures(tool),
         all.role_chunk(tool),
         all.one_token(tool),
         all.impossible(tool),
@@ -300,6 +301,20 @@ impl Seen {
             ),
             "here they are misses, and a percentile that they would move is shown with them",
         ))
+    }
+
+    /// Failures that the tool does not write down, so that their absence says nothing.
+    fn no_failures(&self, tool: Tool) -> Option<Finding> {
+        (tool == Tool::LlmPerf && self.failed == 0).then(|| {
+            finding(
+                "failures-may-be-missing",
+                format!(
+                    "none of {} requests failed by the file; in llmperf's last version (f1d6bed) a user whose request fails divides by zero and stops: neither is written down",
+                    self.requests
+                ),
+                "attainment may be too high and the load too small: look for ZeroDivisionError in what llmperf printed, and for fewer requests than were asked",
+            )
+        })
     }
 
     /// vLLM's client takes the first chunk with choices for the first token, also one that only

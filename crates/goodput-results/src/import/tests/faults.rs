@@ -191,6 +191,7 @@ fn llmperf_takes_its_load_from_the_summary_and_any_error_for_one() {
     assert_eq!(import.model.as_deref(), Some("m"));
     let outcomes: Vec<Outcome> = import.requests.iter().map(|r| r.outcome).collect();
     assert_eq!(outcomes, [Outcome::Ok, Outcome::Failed, Outcome::Failed]);
+    assert_eq!(evidence(&import, "failures-may-be-missing"), None);
 }
 
 /// As vLLM bench 0.32, GuideLLM 0.8.1 and inference-perf 0.7.0 wrote them down.

@@ -205,6 +205,7 @@ fn llmperf_has_its_load_its_length_and_its_latencies() {
         printed["results_num_completed_requests"],
         point.outcomes["ok"]
     );
+    assert!(evidence(&got, "failures-may-be-missing").is_some());
     // Its clients pause between requests: without the run's own length it would look quick.
     let tokens: u32 = got.requests.iter().filter_map(|r| r.output_tokens).sum();
     let rate = f64::from(tokens) / point.window_s;
