@@ -331,11 +331,10 @@ fn a_server_that_was_away_for_a_while_is_told_from_one_that_fails_now_and_then()
             .await;
             let plan = counted(closed(1), 30);
             let (report, _) = drive(target(address), &plan, &Stop::new()).await;
-            let found = report.invalid.into_iter().find_map(|why| match why {
+            report.invalid.into_iter().find_map(|why| match why {
                 crate::Invalid::Away { requests, span, .. } => Some((requests, span)),
                 _ => None,
-            });
-            found
+            })
         })
     };
     let (requests, span) = away(|n| (10..30).contains(&n)).unwrap();

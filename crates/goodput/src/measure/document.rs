@@ -151,10 +151,7 @@ pub(crate) fn finish(
         (Err(failure), ..) => Some(failure.message.clone()),
         (_, Some(trouble), _) => Some(trouble.clone()),
         (_, _, Some(number)) => Some(format!("stopped by signal {number}")),
-        _ => run.given_up.clone().or_else(|| {
-            let last = run.failed.as_ref().filter(|failed| failed.given_up);
-            last.map(|failed| failed.why.clone())
-        }),
+        _ => run.outages.incomplete_because(),
     };
     let result = so_far(&run, why);
     let exit = match signal {

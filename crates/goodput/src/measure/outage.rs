@@ -34,6 +34,29 @@ pub(crate) struct Failed {
     pub(crate) given_up: bool,
 }
 
+/// What a run keeps of the points that its server failed.
+#[derive(Debug, Default)]
+pub(crate) struct Outages {
+    /// The last point, if it is one.
+    pub(crate) failed: Option<Failed>,
+    /// How many points in a row are.
+    in_a_row: u32,
+    /// Whether the server is gone for good.
+    pub(crate) gone: bool,
+    /// Why a load could not be measured.
+    given_up: Option<String>,
+}
+
+impl Outages {
+    /// Why the run did not measure all that it was to measure, if it did not.
+    pub(crate) fn incomplete_because(&self) -> Option<String> {
+        self.given_up.clone().or_else(|| {
+            let last = self.failed.as_ref().filter(|failed| failed.given_up);
+            last.map(|failed| failed.why.clone())
+        })
+    }
+}
+
 /// Whether a point is one of these.
 pub(super) fn failed(report: &PointReport, load: Load) -> Option<Failed> {
     let of_the_server = |why: &&Invalid| is_the_servers(why);
@@ -67,16 +90,16 @@ impl Run {
     /// Whether the server failed the last point throughout, and what comes next. Waits for a server
     /// that is away.
     pub(crate) async fn after_point(&mut self) -> Then {
-        let Some(failed) = self.failed.take().filter(|_| !self.stopped()) else {
-            self.failed_in_a_row = 0;
+        let Some(failed) = self.outages.failed.take().filter(|_| !self.stopped()) else {
+            self.outages.in_a_row = 0;
             return Then::GoOn;
         };
         let Failed { why, given_up } = failed;
-        self.failed_in_a_row += 1;
+        self.outages.in_a_row += 1;
         // The shares of a run keep a timetable: none of them waits.
-        if self.failed_in_a_row > 1 || self.share.is_some() {
-            let again = self.failed_in_a_row > 1;
-            self.failed_in_a_row = 0;
+        if self.outages.in_a_row > 1 || self.share.is_some() {
+            let again = self.outages.in_a_row > 1;
+            self.outages.in_a_row = 0;
             if !given_up {
                 return Then::GoOn;
             }
@@ -85,14 +108,14 @@ impl Run {
             } else {
                 ""
             };
-            self.given_up = Some(why + twice);
+            self.outages.given_up = Some(why + twice);
             return Then::GiveUp;
         }
         let left = self.client.clock().now();
         let back = self.is_back().await;
         let away = self.client.clock().now().since(left).unwrap_or_default();
         if self.stopped() {
-            self.given_up = Some(why);
+            self.outages.given_up = Some(why);
             return Then::GiveUp;
         }
         if back {
@@ -106,8 +129,8 @@ impl Run {
             ));
             return Then::Again;
         }
-        self.gone = true;
-        self.given_up = Some(format!(
+        self.outages.gone = true;
+        self.outages.given_up = Some(format!(
             "{why}; the server did not come back within {} (--timeout-connect)",
             minutes(self.patience())
         ));

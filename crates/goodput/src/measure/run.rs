@@ -26,7 +26,7 @@ use super::{
     document::{self, Paper},
     live::{Doing, LiveTable},
     observer::{LiveCounts, SharedStrategy, lock},
-    outage::{Failed, failed},
+    outage::{Failed, Outages, failed},
     place::place,
     plan::Lengths,
     remarks::{
@@ -78,14 +78,8 @@ pub(crate) struct Run {
     pub(crate) points: Vec<PointRow>,
     /// What the automatic search found, if one ran.
     pub(crate) search: Option<Search>,
-    /// Why the last point says nothing of its load, if the server failed it.
-    pub(crate) failed: Option<Failed>,
-    /// Points in a row of which that holds.
-    pub(crate) failed_in_a_row: u32,
-    /// Whether the server is gone for good.
-    pub(crate) gone: bool,
-    /// Why a load could not be measured: the server failed throughout, or could not keep up by far.
-    pub(crate) given_up: Option<String>,
+    /// What the server failed to answer.
+    pub(crate) outages: Outages,
     pub(crate) charts: Vec<PointChart>,
     /// E2E p95 of the last point that had one.
     pub(crate) e2e_p95: Option<Duration>,
@@ -96,7 +90,7 @@ pub(crate) struct Run {
 impl Run {
     /// Whether the run has to end: it was asked to, its files cannot be written, or the server is gone.
     pub(crate) fn stopped(&self) -> bool {
-        self.stop.wish() != Wish::Run || self.rows.trouble().is_some() || self.gone
+        self.stop.wish() != Wish::Run || self.rows.trouble().is_some() || self.outages.gone
     }
 
     /// How long the run has gone on.
@@ -235,11 +229,11 @@ impl Run {
             let server = self.watched(&report, true);
             share.keep(late, &facts, server, &report, &books)?;
         }
-        self.failed = failed(&report, load);
+        self.outages.failed = failed(&report, load);
         if books.measured() == 0 {
             let why = nothing_measured(counts, &report);
             if counts.answered == 0 && !report.interrupted {
-                self.failed.get_or_insert_with(|| Failed {
+                self.outages.failed.get_or_insert_with(|| Failed {
                     why: format!("at {}: {why}", load_words(load)),
                     given_up: true,
                 });

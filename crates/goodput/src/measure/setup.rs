@@ -24,6 +24,7 @@ use super::{
     document::{self, Paper},
     hardware,
     live::LiveTable,
+    outage::Outages,
     plan::Lengths,
     run::{Run, WarmUp},
     scrape::Scrape,
@@ -151,9 +152,8 @@ impl Setting<'_> {
         let (client, facts) = self.meet(&mut target, clock, &run_id).await?;
         let stop = Stop::new();
         let signal = signals::watch(&stop, self.voice);
-        // A dry run has no token generated either.
-        let asks_nothing = self.task.dry_run || self.is_cold()?;
-        let learning = Composer::learn(&client, &facts, &self.spec, asks_nothing, self.voice);
+        let generates = !self.task.dry_run && !self.is_cold()?;
+        let learning = Composer::learn(&client, &facts, &self.spec, !generates, self.voice);
         let composer = tokio::select! {
             composer = learning => composer?,
             // Nothing is measured yet that could be kept.
@@ -203,10 +203,7 @@ impl Setting<'_> {
             points: Vec::new(),
             search: None,
             other_arrivals: None,
-            failed: None,
-            failed_in_a_row: 0,
-            gone: false,
-            given_up: None,
+            outages: Outages::default(),
             charts: Vec::new(),
             e2e_p95: None,
             slos: self.slos.clone(),

@@ -108,7 +108,7 @@ pub(super) fn set_aside(place: &Folder, number: u32, voice: Voice) -> Result<(),
     if !place.path().exists() {
         return Ok(());
     }
-    let aside = (1_u32..)
+    let aside = (1..=u32::MAX)
         .map(|n| {
             place
                 .path()

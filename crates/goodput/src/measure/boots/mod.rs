@@ -124,7 +124,7 @@ impl Series {
 
     /// The lowest number that no boot has.
     fn next(&self) -> u32 {
-        (1..)
+        (1..=u32::MAX)
             .find(|number| self.boots.iter().all(|boot| boot.number != *number))
             .unwrap_or(u32::MAX)
     }
