@@ -306,7 +306,7 @@ impl Seen {
     /// Failures that the tool does not write down, so that their absence says nothing.
     fn no_failures(&self, tool: Tool) -> Option<Finding> {
         (tool == Tool::LlmPerf && self.failed == 0).then(|| {
-            finding(
+            Finding::new(
                 "failures-may-be-missing",
                 format!(
                     "none of {} requests failed by the file; in llmperf's last version (f1d6bed) a user whose request fails divides by zero and stops: neither is written down",
