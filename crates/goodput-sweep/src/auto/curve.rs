@@ -108,6 +108,23 @@ pub(super) struct Gap {
 }
 
 impl Curve {
+    /// These points together.
+    pub(super) fn of(points: &[(u32, Tested)]) -> Self {
+        let mut curve = Self::default();
+        for &(users, point) in points {
+            curve.add(users, point);
+        }
+        curve
+    }
+
+    /// Tokens a second at a load, on the straight line between its neighbours where it was not tested.
+    pub(super) fn throughput_at(&self, users: u32) -> Option<f64> {
+        let (&low, under) = self.0.range(..=users).next_back()?;
+        let (&high, over) = self.0.range(users..).next()?;
+        let share = f64::from(users - low) / f64::from((high - low).max(1));
+        Some(under.throughput + share * (over.throughput - under.throughput))
+    }
+
     /// Adds a point.
     pub(super) fn add(&mut self, users: u32, new: Tested) {
         self.0

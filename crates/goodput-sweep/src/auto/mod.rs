@@ -29,6 +29,7 @@
 //! their number ([`goodput_stats::looks_confidence`]).
 
 mod curve;
+mod history;
 mod peak;
 mod rate;
 mod schedule;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Ask, Look, Measure, Strategy, Why,
     curve::{Curve, Gap, Tested, apart, middle},
+    history::History,
     schedule::Looks,
 };
 
@@ -29,9 +30,6 @@ const FINE: f64 = 0.015;
 const REQUESTS: f64 = 1.5;
 /// Nothing new is begun with less than this share of the budget: it would be seen once, by luck.
 const ENOUGH: f64 = 1.0 / 15.0;
-/// A load measured again must differ by this share in throughput or goodput, and by more than chance,
-/// for the server to have changed.
-const CHANGED: f64 = 0.05;
 /// The best load is measured again after this many points of other loads.
 const STALE: u32 = 4;
 
@@ -119,12 +117,12 @@ enum Purpose {
 #[derive(Clone, Debug)]
 pub struct PeakSearch {
     plan: PeakPlan,
-    curve: Curve,
+    history: History,
     tested: Vec<u32>,
     climbed: bool,
     changed: bool,
-    /// The point that was out of line with those before, until the best load was measured again.
-    odd: Option<(u32, Tested)>,
+    /// Whether the last point was out of line with those before, so that the best load is measured again.
+    odd: bool,
     /// Points since the best load was measured.
     since_best: u32,
     spent_s: f64,
@@ -140,11 +138,11 @@ impl PeakSearch {
     pub const fn new(plan: PeakPlan) -> Self {
         Self {
             plan,
-            curve: Curve(std::collections::BTreeMap::new()),
+            history: History::new(),
             tested: Vec::new(),
             climbed: false,
             changed: false,
-            odd: None,
+            odd: false,
             since_best: 0,
             spent_s: 0.0,
             e2e_s: 0.0,
@@ -157,9 +155,9 @@ impl PeakSearch {
     /// What is known now.
     #[must_use]
     pub fn found(&self) -> Found {
-        let best = self.curve.best();
-        let known = best.and_then(|users| self.curve.0.get(&users));
-        let not_worse = best.map(|users| self.curve.not_worse(users));
+        let best = self.curve().best();
+        let known = best.and_then(|users| self.curve().0.get(&users));
+        let not_worse = best.map(|users| self.curve().not_worse(users));
         Found {
             best,
             goodput_tok_s: known.map(|t| t.goodput),
@@ -191,16 +189,21 @@ impl PeakSearch {
     /// clause or, where that is more, a little below the good answers a second of the best load.
     #[must_use]
     pub fn first_rate(&self) -> Option<f64> {
-        let at = |users: Option<u32>| users.and_then(|users| self.curve.0.get(&users));
-        let cap = at(self.curve.clauses().0).map_or(0.0, |t| t.completed_req_s);
-        let peak = at(self.curve.best()).map_or(0.0, |t| 0.8 * t.good_req_s);
+        let at = |users: Option<u32>| users.and_then(|users| self.curve().0.get(&users));
+        let cap = at(self.curve().clauses().0).map_or(0.0, |t| t.completed_req_s);
+        let peak = at(self.curve().best()).map_or(0.0, |t| 0.8 * t.good_req_s);
         Some(cap.max(peak)).filter(|rate| *rate > 0.0)
     }
 
     fn bracketed(&self, best: u32) -> bool {
-        let above = self.curve.0.range(best + 1..).next().is_some();
-        let below = best == 1 || self.curve.0.range(..best).next().is_some();
+        let above = self.curve().0.range(best + 1..).next().is_some();
+        let below = best == 1 || self.curve().0.range(..best).next().is_some();
         above && below
+    }
+
+    /// The loads measured since the server last changed.
+    const fn curve(&self) -> &Curve {
+        &self.history.curve
     }
 
     fn left_s(&self) -> f64 {
@@ -212,10 +215,28 @@ impl PeakSearch {
         self.plan.shortest.as_secs_f64().max(REQUESTS * self.e2e_s)
     }
 
+    /// With less than this left nothing is begun.
+    fn least_s(&self) -> f64 {
+        let best = self
+            .curve()
+            .best()
+            .and_then(|best| self.curve().0.get(&best));
+        if best.is_some_and(|known| known.points > 1) {
+            self.shortest_s().max(self.enough_s())
+        } else {
+            // No answer yet, or one by luck: another short point can only mend it.
+            self.shortest_s()
+        }
+    }
+
+    fn enough_s(&self) -> f64 {
+        ENOUGH * self.plan.budget.as_secs_f64()
+    }
+
     /// The next load, what it is for, and the longest window it may have.
     fn next(&mut self) -> Option<(u32, Purpose, f64)> {
         let (budget, left) = (self.plan.budget.as_secs_f64(), self.left_s());
-        if left < self.shortest_s().max(ENOUGH * budget) {
+        if left < self.least_s() {
             return None;
         }
         if let Some(users) = self.doubted() {
@@ -230,6 +251,9 @@ impl PeakSearch {
         if let Some(gap) = self.gap() {
             return Some((gap.probe, Purpose::Refine, budget / 10.0));
         }
+        if let Some(users) = self.outdated() {
+            return Some((users, Purpose::Refine, budget / 10.0));
+        }
         if let Some(users) = self.rival() {
             return Some((users, Purpose::Contest, budget / 6.0));
         }
@@ -240,12 +264,12 @@ impl PeakSearch {
     /// The best load, if there is a doubt that it still is what it was.
     fn doubted(&self) -> Option<u32> {
         let stale = self.climbed && self.since_best >= STALE;
-        self.curve.best().filter(|_| self.odd.is_some() || stale)
+        self.curve().best().filter(|_| self.odd || stale)
     }
 
     /// The next of the first loads, until goodput has clearly fallen.
     fn climb(&mut self) -> Option<u32> {
-        let highest = self.curve.0.last_key_value().map(|(&users, _)| users);
+        let highest = self.curve().0.last_key_value().map(|(&users, _)| users);
         let next = self.plan.first.iter().map(|users| users.get());
         let next = next
             .filter(|&users| highest.is_none_or(|h| users > h))
@@ -255,50 +279,63 @@ impl PeakSearch {
     }
 
     fn fallen(&self) -> bool {
-        let Some((&highest, last)) = self.curve.0.last_key_value() else {
+        let Some((&highest, last)) = self.curve().0.last_key_value() else {
             return false;
         };
-        match self.curve.best() {
+        match self.curve().best() {
             Some(best) => {
-                let floor = self.curve.0[&best].between().low;
+                let floor = self.curve().0[&best].between().low;
                 highest > best && last.between().high < FALLEN * floor
             }
             // Nothing in time at two loads: more load will not mend it.
-            None => self.curve.0.len() >= 2,
+            None => self.curve().0.len() >= 2,
         }
     }
 
     /// A lower load, where nothing is in time at those known.
     fn lower(&self) -> Option<u32> {
-        let lost = self.plan.refine && self.curve.best().is_none();
-        let (&lowest, _) = self.curve.0.first_key_value().filter(|_| lost)?;
+        let lost = self.plan.refine && self.curve().best().is_none();
+        let (&lowest, _) = self.curve().0.first_key_value().filter(|_| lost)?;
         let lower = apart(lowest, 1.0 / STEP).max(self.plan.least.get());
         (lower < lowest).then_some(lower)
     }
 
     /// The gap beside the best load in which the most could hide, if it is worth a point.
     fn gap(&self) -> Option<Gap> {
-        let best = self.curve.best().filter(|_| self.plan.refine)?;
-        let below = self.curve.below(best, self.plan.least.get(), STEP);
-        let above = self.curve.above(best, self.plan.most.get(), STEP);
+        let best = self.curve().best().filter(|_| self.plan.refine)?;
+        let below = self.curve().below(best, self.plan.least.get(), STEP);
+        let above = self.curve().above(best, self.plan.most.get(), STEP);
         let gaps = below.into_iter().chain(above);
         let worth = gaps.filter(|gap| gap.room > TOLERANCE);
         worth.max_by(|a, b| a.room.total_cmp(&b.room))
     }
 
+    /// The load next above the best, if it was last measured before the best was tried at all: by
+    /// then the server may have been another, or its short point bad luck.
+    fn outdated(&self) -> Option<u32> {
+        let best = self.curve().best()?;
+        let twice = self.curve().0.get(&best)?.points > 1;
+        let (&above, _) = self.curve().0.range(best + 1..).next()?;
+        (twice && self.history.is_older(above, best)).then_some(above)
+    }
+
     /// The load to measure once more: the best, until it has two points; then whichever of it and
-    /// the rival that could be better by most is known less well.
+    /// the rival that is most likely to be better is known less well.
     fn rival(&self) -> Option<u32> {
-        let best = self.curve.best()?;
-        let leader = self.curve.0.get(&best)?;
+        let best = self.curve().best()?;
+        let leader = self.curve().0.get(&best)?;
         if leader.points < 2 {
             return Some(best);
         }
         let room = |t: &Tested| (t.between().high - leader.between().low) / leader.goodput;
-        let others = self.curve.0.iter().filter(|(users, _)| **users != best);
-        let (&users, rival) = others.max_by(|a, b| room(a.1).total_cmp(&room(b.1)))?;
-        let open = room(rival) > 2.0 * TOLERANCE;
-        open.then_some(if rival.reach > leader.reach {
+        let behind = |t: &Tested| {
+            let chance = libm::hypot(t.reach, leader.reach).max(f64::MIN_POSITIVE);
+            (leader.goodput - t.goodput) / chance
+        };
+        let others = self.curve().0.iter().filter(|(users, _)| **users != best);
+        let open = others.filter(|(_, t)| room(t) > 2.0 * TOLERANCE);
+        let (&users, rival) = open.min_by(|a, b| behind(a.1).total_cmp(&behind(b.1)))?;
+        Some(if rival.reach > leader.reach {
             users
         } else {
             best
@@ -307,50 +344,26 @@ impl PeakSearch {
 
     /// A load between the last that holds every clause and the first that does not.
     fn clause_gap(&self) -> Option<u32> {
-        let (Some(last), Some(first)) = self.curve.clauses() else {
+        let (Some(last), Some(first)) = self.curve().clauses() else {
             return None;
         };
         let wide = first > last + 1 && f64::from(first) > 1.06 * f64::from(last);
         (self.plan.refine && wide).then(|| middle(last, first))
     }
 
-    /// Whether a second point of a load differs from the first by more than chance.
-    fn has_changed(&self, users: u32, now: &Tested) -> bool {
-        let Some(before) = self.curve.0.get(&users) else {
-            return false;
-        };
-        let differ = |now: (f64, f64), before: (f64, f64)| {
-            let chance = 1.5 * libm::hypot(now.1, before.1);
-            (now.0 - before.0).abs() > chance.max(CHANGED * before.0)
-        };
-        differ((now.goodput, now.reach), (before.goodput, before.reach))
-            || differ(
-                (now.throughput, now.throughput_reach),
-                (before.throughput, before.throughput_reach),
-            )
-    }
-
     /// Books a point.
     fn learn(&mut self, users: u32, now: Tested) {
-        let best = self.curve.best();
+        let best = self.curve().best();
         self.since_best = if best == Some(users) {
             0
         } else {
             self.since_best + 1
         };
-        let odd = self.odd.take();
-        if self.has_changed(users, &now) {
-            // What was measured before belongs to a server that is no more.
-            self.changed = true;
-            self.curve = Curve::default();
-            if let Some((other, then)) = odd.filter(|(other, _)| *other != users) {
-                self.curve.add(other, then);
-            }
-        }
-        self.curve.add(users, now);
-        if odd.is_none() && best != Some(users) && self.curve.is_odd(users) {
-            self.odd = Some((users, now));
-        }
+        let doubted = std::mem::take(&mut self.odd);
+        let changed = self.history.add(users, now);
+        self.changed |= changed;
+        let settled = doubted || changed || best == Some(users);
+        self.odd = !settled && self.curve().is_odd(users);
     }
 
     /// Whether so few of the requests that have ended were in time that the load cannot come near
@@ -360,9 +373,9 @@ impl PeakSearch {
         let confidence = looks_confidence(self.looked);
         let share = wilson(seen.met, seen.met + seen.missed, confidence);
         let best = self
-            .curve
+            .curve()
             .best()
-            .and_then(|best| Some((best, self.curve.0.get(&best)?)));
+            .and_then(|best| Some((best, self.curve().0.get(&best)?)));
         let (Some(share), Some((best, known))) = (share, best) else {
             return false;
         };
@@ -378,7 +391,7 @@ impl PeakSearch {
         let Some(goodput) = seen.goodput().and_then(|e| looks_interval(&e, self.looked)) else {
             return Look::GoOn;
         };
-        let others = self.curve.0.iter().filter(|(other, _)| **other != users);
+        let others = self.curve().0.iter().filter(|(other, _)| **other != users);
         let best = others.map(|(_, t)| t.between());
         let best = best.max_by(|a, b| a.low.total_cmp(&b.low));
         let floor = best.map_or(0.0, |b| b.low);
@@ -411,10 +424,13 @@ impl Strategy for PeakSearch {
         self.under_way = Some((users, purpose));
         self.looks = Looks::from(shortest);
         self.looked = 0;
+        let most_s = most_s.max(shortest).min(left);
+        // What would be too little for another point is given to this one.
+        let over = left - most_s < self.enough_s();
         Ask::Measure(Measure {
             load,
             at_least: Duration::from_secs_f64(shortest),
-            at_most: Duration::from_secs_f64(most_s.max(shortest).min(left)),
+            at_most: Duration::from_secs_f64(if over { left } else { most_s }),
         })
     }
 

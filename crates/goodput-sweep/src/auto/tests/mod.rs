@@ -1,3 +1,5 @@
+mod rate;
+
 use std::{num::NonZeroU32, time::Duration};
 
 use goodput_ledger::{
@@ -271,6 +273,117 @@ fn a_server_that_changes_is_noticed_and_searched_again() {
     assert!((16..=18).contains(&found.best.unwrap()), "{found:?}");
 }
 
+/// A server that has become faster after the load above the best was found to be too much for it: that
+/// load is measured again before the search ends, and carried.
+#[test]
+fn a_load_given_up_before_the_server_became_faster_is_tried_again() {
+    let point = std::cell::Cell::new(0);
+    let server = Server {
+        closed: |users: u32| {
+            point.set(point.get() + 1);
+            let pace = if point.get() > 5 { 1.3 } else { 1.0 };
+            let (throughput, share) = cliff(f64::from(users), 14.0 * pace);
+            (pace * throughput, share)
+        },
+        open: never,
+        reach: 0.01,
+    };
+    let mut search = search(128);
+    let tested = server.run(&mut search);
+    let loads: Vec<_> = tested.iter().filter_map(|row| row.concurrency).collect();
+    assert_eq!(loads[..5], [1, 2, 4, 8, 16]);
+    let found = search.found();
+    assert!(found.changed, "{found:?}");
+    assert!((17..=19).contains(&found.best.unwrap()), "{found:?}");
+}
+
+/// What is left of the budget goes to the load that may well be better, not to the one of which
+/// least is known.
+#[test]
+fn the_rival_measured_next_is_the_likeliest_to_be_better() {
+    let plan = PeakPlan {
+        refine: false,
+        ..PeakPlan::of(&users(&[8, 9, 16]), BUDGET)
+    };
+    let mut search = PeakSearch::new(plan);
+    let server = Server {
+        closed: |_: u32| (1_000.0, 1.0),
+        open: never,
+        reach: 0.01,
+    };
+    let points = [(8, 1_000.0, 50.0), (9, 990.0, 200.0), (16, 600.0, 600.0)];
+    for (number, (users, goodput, reach)) in (0..).zip([points[0], points[1], points[2], points[0]])
+    {
+        let next = Measure {
+            load: Load::Closed(NonZeroU32::new(users).unwrap()),
+            at_least: Duration::from_secs(30),
+            at_most: Duration::from_secs(30),
+        };
+        search.tell_of(&PointRow {
+            goodput_tok_s: goodput,
+            goodput_interval: Some(Between {
+                low: goodput - reach,
+                high: goodput + reach,
+            }),
+            ..server.row(&next, number)
+        });
+    }
+    let asked = search.ask();
+    let nine = Load::Closed(NonZeroU32::new(9).unwrap());
+    assert!(
+        matches!(asked, Ask::Measure(next) if next.load == nine),
+        "{asked:?}"
+    );
+}
+
+/// A budget that ends before the question is settled is spent to its end: the last point is given
+/// what would be too little for another one.
+#[test]
+fn an_open_question_has_the_whole_budget() {
+    let server = Server {
+        closed: |users: u32| cliff(f64::from(users), 60.0),
+        open: never,
+        reach: 0.2,
+    };
+    let mut search = search(64);
+    for point in 0.. {
+        let Ask::Measure(next) = search.ask() else {
+            break;
+        };
+        // The first points are closed early.
+        let share = if point < 6 { 0.9 } else { 1.0 };
+        let at_least = next.at_most.mul_f64(share);
+        search.tell(&server.row(&Measure { at_least, ..next }, point));
+    }
+    let found = search.found();
+    assert!(!found.resolved, "{found:?}");
+    let left_s = BUDGET.as_secs_f64() - found.measured_s;
+    assert!(left_s.abs() < 1e-6, "{found:?}");
+}
+
+/// Too little for a new load is enough for a second look at the only answer.
+#[test]
+fn an_answer_seen_once_is_looked_at_again_with_what_is_left() {
+    let loads = users(&[8]);
+    let mut search = PeakSearch::new(PeakPlan::of(&loads, Duration::from_secs(100)));
+    let server = Server {
+        closed: at_12,
+        open: never,
+        reach: 0.01,
+    };
+    let mut asked = Vec::new();
+    for seconds in [94, 5] {
+        let Ask::Measure(next) = search.ask() else {
+            break;
+        };
+        asked.push(next.load);
+        let at_least = Duration::from_secs(seconds);
+        search.tell(&server.row(&Measure { at_least, ..next }, 0));
+    }
+    assert_eq!(asked.len(), 2, "6 s are left after the first");
+    assert_eq!(search.ask(), Ask::Done, "1 s is too little for anything");
+}
+
 fn so_far(good: u64, seconds: f64) -> PointSoFar {
     let group = Group {
         met: 10,
@@ -314,72 +427,6 @@ fn a_point_is_closed_when_its_interval_suffices_and_looks_are_few() {
         Look::Wait,
         "a point of one second is not looked at"
     );
-}
-
-#[test]
-fn a_rate_is_only_recommended_if_it_was_tested_and_surely_keeps() {
-    let server = Server {
-        closed: at_12,
-        open: |rate: f64| if rate <= 9.0 { 0.9995 } else { 0.9 },
-        reach: 0.1,
-    };
-    let mut search = RateSearch::new(RatePlan {
-        first: 12.0,
-        objective: 0.99,
-        budget: Duration::from_hours(1),
-        shortest: Duration::from_secs(20),
-    });
-    let rows = server.run(&mut search);
-    let found = search.found();
-    let rate = found.rate_req_s.unwrap();
-    assert!((8.0..=9.0).contains(&rate), "{found:?}");
-    let tested = rows.iter().find(|row| row.rate_req_s == found.rate_req_s);
-    assert!(tested.unwrap().attainment_interval.unwrap().low >= 0.99);
-}
-
-#[test]
-fn where_no_rate_keeps_the_objective_none_is_recommended() {
-    let server = Server {
-        closed: at_12,
-        open: |_: f64| 0.97,
-        reach: 0.1,
-    };
-    let plan = RatePlan {
-        first: 12.0,
-        objective: 0.99,
-        budget: Duration::from_mins(10),
-        shortest: Duration::from_secs(20),
-    };
-    let mut search = RateSearch::new(plan);
-    server.run(&mut search);
-    let found = search.found();
-    assert_eq!((found.rate_req_s, found.resolved), (None, false));
-}
-
-#[test]
-fn a_rate_that_outruns_the_server_is_saturated_even_if_nothing_is_late() {
-    let server = Server {
-        closed: at_12,
-        open: never,
-        reach: 0.1,
-    };
-    let next = Measure {
-        load: Load::Open { per_second: 10.0 },
-        at_least: Duration::ZERO,
-        at_most: Duration::from_mins(1),
-    };
-    let row = PointRow {
-        requests: 600,
-        in_flight_at_start: 20,
-        in_flight_at_end: 150,
-        ..server.row(&next, 0)
-    };
-    assert!(saturated(&row));
-    let steady = PointRow {
-        in_flight_at_end: 35,
-        ..row
-    };
-    assert!(!saturated(&steady));
 }
 
 proptest! {
