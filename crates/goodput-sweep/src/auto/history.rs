@@ -7,6 +7,8 @@ use super::curve::{Curve, Tested};
 /// A load measured again must differ by this share in throughput, and by more than chance, for the
 /// server to have changed.
 const CHANGED: f64 = 0.05;
+/// Beyond chance is more than so many times what both 95 % intervals together allow.
+const CHANCE: f64 = 1.15;
 /// The part of a change of pace by which the throughput of a point may miss the new pace, both in
 /// ratio, for the point to have been taken after the change.
 const FITS: f64 = 1.0 / 3.0;
@@ -70,7 +72,7 @@ impl History {
 /// Whether the throughput of a point differs from that of its load before by more than chance. Goodput
 /// is no witness: at the edge it comes and goes on a server that stays as it is.
 fn differs(before: &Tested, now: &Tested) -> bool {
-    let chance = 1.5 * libm::hypot(now.throughput_reach, before.throughput_reach);
+    let chance = CHANCE * libm::hypot(now.throughput_reach, before.throughput_reach);
     let by = (now.throughput - before.throughput).abs();
     by > chance.max(CHANGED * before.throughput)
 }

@@ -333,17 +333,42 @@ fn an_open_question_has_the_whole_budget() {
         reach: 0.2,
     };
     let mut search = search(64);
-    while let Ask::Measure(next) = search.ask() {
-        let at_least = next.at_most;
-        let row = server.row(&Measure { at_least, ..next }, 0);
-        search.tell(&row);
+    for point in 0.. {
+        let Ask::Measure(next) = search.ask() else {
+            break;
+        };
+        // The first points are closed early.
+        let share = if point < 6 { 0.9 } else { 1.0 };
+        let at_least = next.at_most.mul_f64(share);
+        search.tell(&server.row(&Measure { at_least, ..next }, point));
     }
     let found = search.found();
     assert!(!found.resolved, "{found:?}");
-    assert!(
-        (found.measured_s - BUDGET.as_secs_f64()).abs() < 1e-6,
-        "{found:?}"
-    );
+    let left_s = BUDGET.as_secs_f64() - found.measured_s;
+    assert!(left_s.abs() < 1e-6, "{found:?}");
+}
+
+/// Too little for a new load is enough for a second look at the only answer.
+#[test]
+fn an_answer_seen_once_is_looked_at_again_with_what_is_left() {
+    let loads = users(&[8]);
+    let mut search = PeakSearch::new(PeakPlan::of(&loads, Duration::from_secs(100)));
+    let server = Server {
+        closed: at_12,
+        open: never,
+        reach: 0.01,
+    };
+    let mut asked = Vec::new();
+    for seconds in [94, 5] {
+        let Ask::Measure(next) = search.ask() else {
+            break;
+        };
+        asked.push(next.load);
+        let at_least = Duration::from_secs(seconds);
+        search.tell(&server.row(&Measure { at_least, ..next }, 0));
+    }
+    assert_eq!(asked.len(), 2, "6 s are left after the first");
+    assert_eq!(search.ask(), Ask::Done, "1 s is too little for anything");
 }
 
 fn so_far(good: u64, seconds: f64) -> PointSoFar {
