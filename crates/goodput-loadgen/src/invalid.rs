@@ -80,11 +80,11 @@ pub enum Invalid {
         /// How many are allowed.
         most: u32,
     },
-    /// For a while no request got an answer; before and after they did.
+    /// For a while no request got an answer.
     Away {
         /// How many failed in a row.
         requests: u32,
-        /// From the first of these to the next answer.
+        /// From the first of these to the next answer, or to the end of the point.
         span: Duration,
         /// What the last one said.
         error: String,

@@ -303,7 +303,8 @@ impl<O: Observer + 'static> Run<O> {
         traffic: crate::client::Traffic,
     ) -> PointReport {
         let course = self.course.borrow();
-        let tally = self.tally.take();
+        let mut tally = self.tally.take();
+        let reasons = tally.reasons();
         let answered_as = tally.names();
         let (window, window_rule) = course.window();
         let start = self.start.get();
@@ -332,7 +333,7 @@ impl<O: Observer + 'static> Run<O> {
             invalid: Vec::new(),
             latencies: tally.latencies,
         };
-        report.examine(&self.plan, tally.given_up);
+        report.examine(&self.plan, reasons);
         report
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct Tally {
     /// What answerers call themselves.
     pub(crate) answered_as: BTreeSet<String>,
     /// What the point's own requests say against it.
-    pub(crate) given_up: Vec<Invalid>,
+    reasons: Vec<Invalid>,
     away: Away,
     open: u32,
     flying: u32,
@@ -84,7 +84,7 @@ impl Tally {
             self.latencies.take(summary, lag);
             self.compare_decode(summary, note.server_decode);
         }
-        self.given_up.extend(self.away.hear(summary, note));
+        self.reasons.extend(self.away.hear(summary, note));
         if let Some(name) = &note.answered_as
             && self.answered_as.len() <= NAMES_MAX
             && !self.answered_as.contains(name)
@@ -134,11 +134,18 @@ impl Tally {
         self.answered_as.iter().cloned().collect()
     }
 
+    /// What the point's own requests say against it, once it is over.
+    pub(crate) fn reasons(&mut self) -> Vec<Invalid> {
+        let mut reasons = std::mem::take(&mut self.reasons);
+        reasons.extend(std::mem::take(&mut self.away).over(self.last_end));
+        reasons
+    }
+
     /// Whether the load cannot be carried further.
     pub(crate) fn gives_up(&mut self, plan: &PointPlan) -> bool {
         let ends =
             |why: &Invalid| matches!(why, Invalid::Saturated { .. } | Invalid::Failing { .. });
-        if self.given_up.iter().any(ends) {
+        if self.reasons.iter().any(ends) {
             return true;
         }
         let why = if self.open > plan.most_in_flight {
@@ -156,7 +163,7 @@ impl Tally {
             None
         };
         let gives_up = why.is_some();
-        self.given_up.extend(why);
+        self.reasons.extend(why);
         gives_up
     }
 }
@@ -190,15 +197,21 @@ impl Away {
             }
             return None;
         };
-        let Self {
-            requests,
-            last_error,
-            ..
-        } = std::mem::take(self);
-        (requests >= AWAY_REQUESTS && span >= AWAY_FOR).then_some(Invalid::Away {
-            requests,
+        std::mem::take(self).lasted(span)
+    }
+
+    /// Nobody gets an answer any more: the absence that goes on at the end of the point.
+    fn over(self, end: Timestamp) -> Option<Invalid> {
+        let span = end.since(self.since?)?;
+        self.lasted(span)
+    }
+
+    /// An absence of this length, if it is one.
+    fn lasted(self, span: Duration) -> Option<Invalid> {
+        (self.requests >= AWAY_REQUESTS && span >= AWAY_FOR).then_some(Invalid::Away {
+            requests: self.requests,
             span,
-            error: last_error,
+            error: self.last_error,
         })
     }
 }

@@ -1,8 +1,12 @@
 //! A server that is away for a while, hangs, or stays away.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread,
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -15,15 +19,24 @@ use crate::{
 /// A server that goes away at its `at`-th request: it closes every connection without an answer, until
 /// it was asked for its models so many times.
 fn away(at: usize, looks: u32) -> Server {
+    away_for(at, looks, Duration::ZERO, 3)
+}
+
+/// The same, of which every answer is one token that takes so long that a loaded machine is not seen.
+fn away_slowly(at: usize, looks: u32) -> Server {
+    away_for(at, looks, Duration::from_millis(200), 1)
+}
+
+fn away_for(at: usize, looks: u32, wait: Duration, tokens: u32) -> Server {
     let left = Arc::new(AtomicU32::new(looks));
     Server::raw(move |asked, socket| {
         let is_gone = asked.number >= at && left.load(Ordering::Relaxed) > 0;
         if asked.is_generation() {
-            return if is_gone {
-                Err(std::io::ErrorKind::ConnectionReset.into())
-            } else {
-                stream(socket, 3)
-            };
+            if is_gone {
+                return Err(std::io::ErrorKind::ConnectionReset.into());
+            }
+            thread::sleep(wait);
+            return stream(socket, tokens);
         }
         if is_gone {
             left.fetch_sub(1, Ordering::Relaxed);
@@ -45,9 +58,12 @@ const SLO: [&str; 6] = [
     "out",
 ];
 
-/// Loads and whether their points were given up.
+/// Loads, and whether the server failed their points.
 fn points(result: &Value) -> Vec<(f64, bool)> {
-    let given_up = |p: &Value| p["warnings"].to_string().contains("failed in a row");
+    let given_up = |p: &Value| {
+        let said = p["warnings"].to_string();
+        said.contains("failed in a row") || said.contains("the server was away")
+    };
     let load = |p: &Value| {
         p["concurrency"]
             .as_f64()
@@ -114,11 +130,11 @@ fn a_short_outage_at_a_low_rate_is_no_miss_of_the_rate() {
 fn a_short_outage_does_not_end_a_search() {
     let place = Place::new("outage-search");
     let server = away(40, 12);
+    // As `auto` searches, without its last, long point beyond the best load.
     let loads = [
         "--concurrency",
-        "auto",
-        "--most",
-        "4",
+        "1,2",
+        "--refine",
         "--rate",
         "none",
         "--budget",
@@ -131,6 +147,26 @@ fn a_short_outage_does_not_end_a_search() {
     let points = points(&result);
     assert_eq!(points.iter().filter(|p| p.1).count(), 1, "{points:?}");
     assert!(points.iter().any(|p| !p.1), "{points:?}");
+}
+
+#[test]
+fn a_short_outage_does_not_end_a_search_for_a_rate() {
+    let place = Place::new("outage-rates");
+    // The closed-loop point takes 40 requests, so it falls into the first rate, and lasts to its end.
+    let server = away_slowly(50, 12);
+    let loads = ["--concurrency", "4", "--rate", "auto", "--budget", "12s"];
+    let base = ["sweep", "--url", &server.url];
+    let args = [&base[..], &loads, &["--requests", "40"], &SLO].concat();
+    let ran = place
+        .run(&args)
+        .measured()
+        .says(&["the server was away for", "measured again"]);
+    let result = place.result();
+    assert_eq!(result["complete"], true, "{ran}");
+    let points = points(&result);
+    assert_eq!(points.iter().filter(|p| p.1).count(), 1, "{points:?}");
+    assert!(points[1].1 && !points[2].1, "{points:?}");
+    assert_eq!(points[1].0, points[2].0, "the same rate again: {points:?}");
 }
 
 #[test]
@@ -162,7 +198,7 @@ fn a_server_that_stays_away_ends_the_sweep_and_what_was_measured_is_kept() {
 fn a_server_that_never_answers_is_said_to() {
     let place = Place::new("silent");
     let server = Server::start(|_, _| {
-        std::thread::sleep(std::time::Duration::from_mins(10));
+        thread::sleep(Duration::from_mins(10));
         Ok(())
     });
     let flags = ["--concurrency", "2", "--duration", "1s", "--warmup", "0"];
