@@ -7,7 +7,9 @@ use plotly::{
     common::{ErrorData, ErrorType, Marker, MarkerSymbol, Mode as Draw},
 };
 
-use super::{Chart, LoadScale, axis, by_load, hollow, ink, layout, level, points_line, title};
+use super::{
+    Chart, LoadScale, axis, by_load, by_load_once, hollow, ink, layout, level, points_line, title,
+};
 use crate::{
     number::{count, percent, percent_short},
     terminal::load_words,
@@ -139,7 +141,7 @@ pub(crate) fn by_clause(result: &RunResult) -> Option<Chart> {
     } else {
         Mode::Open
     };
-    let points = by_load(&result.points, mode);
+    let points = by_load_once(&result.points, mode);
     if points.is_empty() {
         return None;
     }

@@ -9,8 +9,8 @@ use plotly::{
 };
 
 use super::{
-    Chart, LoadScale, axis, by_load, hollow, ink, layout, legend, level, line, note, points_line,
-    strip, title, upright,
+    Chart, LoadScale, axis, by_load_once, hollow, ink, layout, legend, level, line, note,
+    points_line, strip, title, upright,
 };
 use crate::{
     number::{number, number_or_none, percent},
@@ -20,7 +20,7 @@ use crate::{
 /// The goodput curve of the mode that the answers rest on: closed loop where there is one.
 pub(crate) fn curve(result: &RunResult) -> Option<Chart> {
     let mode = main_mode(result)?;
-    let points = by_load(&result.points, mode);
+    let points = by_load_once(&result.points, mode);
     let scale = LoadScale(mode);
     let (shapes, notes) = marks(result, scale);
     let layout = layout(
@@ -85,7 +85,7 @@ pub(crate) fn curve(result: &RunResult) -> Option<Chart> {
 /// Characters a second, good and all: the measure that compares models with different tokenizers.
 pub(crate) fn characters(result: &RunResult) -> Option<Chart> {
     let mode = main_mode(result)?;
-    let points: Vec<&PointRow> = by_load(&result.points, mode)
+    let points: Vec<&PointRow> = by_load_once(&result.points, mode)
         .into_iter()
         .filter(|p| p.valid && p.characters_per_s.is_some())
         .collect();

@@ -5,8 +5,8 @@ use goodput_stats::min_samples_for;
 use goodput_sweep::RunResult;
 
 use super::{
-    Chart, LoadScale, Series, bound_of, by_load, ends, hollow, ink, layout, level, logarithmic,
-    points_line,
+    Chart, LoadScale, Series, bound_of, by_load_once, ends, hollow, ink, layout, level,
+    logarithmic, points_line,
 };
 use crate::{
     number::{count, span_ms},
@@ -62,7 +62,7 @@ impl Measure {
 
 /// The percentiles of `measure` over the loads of one mode. `None` if there is no such point.
 pub(crate) fn latency(result: &RunResult, measure: Measure, mode: Mode) -> Option<Chart> {
-    let points = by_load(&result.points, mode);
+    let points = by_load_once(&result.points, mode);
     if points.iter().all(|p| measure.samples(p) == 0) {
         return None;
     }

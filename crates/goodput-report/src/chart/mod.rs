@@ -12,7 +12,7 @@ mod scale;
 mod timeline;
 
 use goodput_ledger::{Mode, PointRow};
-use goodput_sweep::RunResult;
+use goodput_sweep::{RunResult, same_point};
 use plotly::{
     Layout, Scatter, Traces,
     common::{
@@ -82,6 +82,17 @@ impl Chart {
 pub(crate) fn by_load(points: &[PointRow], mode: Mode) -> Vec<&PointRow> {
     let mut chosen: Vec<&PointRow> = points.iter().filter(|p| p.mode == mode).collect();
     chosen.sort_by(|a, b| a.load().total_cmp(&b.load()));
+    chosen
+}
+
+/// The same for lines: of a load that was measured more than once, the longest of the valid points.
+pub(crate) fn by_load_once(points: &[PointRow], mode: Mode) -> Vec<&PointRow> {
+    let mut chosen = by_load(points, mode);
+    let better = |p: &PointRow, other: &PointRow| {
+        let rank = |p: &PointRow| (p.window_s, p.point);
+        other.valid && same_point(p, other) && rank(other) > rank(p)
+    };
+    chosen.retain(|p| !p.valid || !points.iter().any(|other| better(p, other)));
     chosen
 }
 
@@ -241,4 +252,29 @@ fn bound_of<'a>(result: &'a RunResult, metrics: &[&str]) -> Option<(&'a str, f64
             clause.clause.as_str(),
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::sample;
+
+    #[test]
+    fn a_line_passes_each_load_once() {
+        let mut points = sample().points;
+        let first = points[7].clone();
+        let mut again = first.clone();
+        (again.point, again.window_s) = (99, 2.0 * first.window_s);
+        points.push(again);
+        let drawn = |points: &[PointRow]| -> Vec<u32> {
+            let all = by_load_once(points, Mode::Closed).into_iter();
+            all.filter(|p| p.concurrency == first.concurrency)
+                .map(|p| p.point)
+                .collect()
+        };
+        assert_eq!(drawn(&points), [99]);
+        // One that is not valid is drawn beside the line, and takes no other's place.
+        points.last_mut().unwrap().valid = false;
+        assert_eq!(drawn(&points), [first.point, 99]);
+    }
 }

@@ -3,7 +3,7 @@
 use goodput_ledger::{Mode, PointRow};
 use goodput_sweep::{ByObjective, OperatingPoint, RunResult, SCALE_OUT_SHARE};
 
-use super::text::{escape, sentence_case};
+use super::text::{escape, sentence_case, words};
 use crate::{
     number::{NONE, number, number_or_none, percent_short, span_ms},
     terminal::{ScaleOut, load_words, not_this},
@@ -48,7 +48,7 @@ impl Card {
         let lines: Vec<String> = self
             .lines
             .iter()
-            .map(|line| format!("<p>{}</p>", escape(line)))
+            .map(|line| format!("<p>{}</p>", words(line)))
             .collect();
         format!(
             "<article class=\"card {}\"><h3>{}</h3><p class=\"figure\"><span>{}</span><small>{}</small></p>{}</article>\n",

@@ -16,12 +16,23 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
+/// `text` in which a flag such as `--budget` does not break at its hyphens.
+pub(super) fn words(text: &str) -> String {
+    let word = |word: &str| match word.strip_prefix("--") {
+        Some(name) if !name.is_empty() => {
+            format!("<span class=\"flag\">{}</span>", escape(word))
+        }
+        _ => escape(word),
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// A paragraph; nothing for empty text.
 pub(super) fn paragraph(class: &str, text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
-    format!("<p class=\"{class}\">{}</p>\n", escape(text))
+    format!("<p class=\"{class}\">{}</p>\n", words(text))
 }
 
 /// `text` as a sentence: a capital first, a full stop last.
@@ -43,10 +54,10 @@ pub(super) fn prose(text: &str) -> String {
     let text = sentence_case(text);
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {
-        return escape(&text);
+        return words(&text);
     }
     let part = |(index, part): (usize, &&str)| match index % 2 {
-        0 => escape(part),
+        0 => words(part),
         _ => format!("<code>{}</code>", escape(part)),
     };
     parts.iter().enumerate().map(part).collect()
@@ -71,6 +82,10 @@ mod tests {
     fn a_model_named_like_a_script_stays_text() {
         assert_eq!(escape("<script>'\"&"), "&lt;script&gt;&#39;&quot;&amp;");
         assert_eq!(paragraph("lead", ""), "");
+        assert_eq!(
+            words("a -- b: --budget <3m>"),
+            "a -- b: <span class=\"flag\">--budget</span> &lt;3m&gt;"
+        );
     }
 
     #[test]

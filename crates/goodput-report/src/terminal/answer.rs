@@ -1,7 +1,7 @@
 //! The answers.
 
 use goodput_ledger::{Mode, PointRow};
-use goodput_sweep::{OperatingPoint, RunResult, SCALE_OUT_SHARE};
+use goodput_sweep::{OperatingPoint, RunResult, SCALE_OUT_SHARE, same_point};
 
 use crate::{
     number::{NONE, count, number, percent_short, span_ms},
@@ -157,7 +157,7 @@ fn scale_out(answers: &OperatingPoint) -> Option<Line> {
     let meaning = match threshold {
         ScaleOut::Rate(_) => format!("{share} of the rate to sell: add a replica there"),
         ScaleOut::Tokens(_) => {
-            format!("{share} of the goodput at the cap, for want of a rate to sell")
+            format!("{share} of the goodput at the cap, as no rate is proven")
         }
     };
     Some(("scale out", threshold.figure(), meaning))
@@ -250,11 +250,13 @@ fn late(share: Option<f64>, then: &str) -> String {
     }
 }
 
-/// The load of most throughput, where it is another one than that of most goodput.
+/// The load of most throughput, where it is another one than that of most goodput. One load may have
+/// been measured more than once.
 pub(crate) fn not_this(answers: &OperatingPoint) -> Option<&PointRow> {
     let most = answers.by_throughput.as_ref()?;
-    let peak = answers.by_goodput.as_ref().map(|peak| peak.row.point);
-    (Some(most.point) != peak).then_some(most)
+    let peak = answers.by_goodput.as_ref();
+    let is_peak = peak.is_some_and(|peak| same_point(&peak.row, most));
+    (!is_peak).then_some(most)
 }
 
 fn at_sell(answers: &OperatingPoint) -> Option<Line> {

@@ -63,6 +63,19 @@ fn a_caveat_stands_beside_its_change() {
     }
 }
 
+/// A load that was measured twice is not held against itself.
+#[test]
+fn the_peak_measured_again_is_not_what_to_avoid() {
+    let mut result = sample();
+    assert!(answer(&result, Style::plain()).contains("not this"));
+    let found = &mut result.operating_point;
+    let mut again = found.by_goodput.as_ref().unwrap().row.clone();
+    (again.point, again.throughput_tok_s) = (99, 2000.0);
+    found.by_throughput = Some(again);
+    let text = answer(&result, Style::plain());
+    assert!(!text.contains("not this"), "{text}");
+}
+
 /// There is one threshold: by the rate to sell, or as long as there is none by the goodput at the cap.
 #[test]
 fn where_to_scale_out_is_told_once() {
