@@ -247,10 +247,10 @@ fn a_sweep_of_the_laptop_profile_finds_the_best_true_goodput() {
 
 #[test]
 fn a_sweep_over_the_kv_cliff_finds_the_best_true_goodput() {
-    a_sweep_finds_the_best(&KV_CLIFF, "240s");
+    a_sweep_finds_the_best(&KV_CLIFF, "150s");
 }
 
 #[test]
 fn a_sweep_of_a_mixture_of_experts_finds_the_best_true_goodput() {
-    a_sweep_finds_the_best(&EXPERTS, "240s");
+    a_sweep_finds_the_best(&EXPERTS, "150s");
 }
