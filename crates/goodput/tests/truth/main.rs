@@ -252,5 +252,5 @@ fn a_sweep_over_the_kv_cliff_finds_the_best_true_goodput() {
 
 #[test]
 fn a_sweep_of_a_mixture_of_experts_finds_the_best_true_goodput() {
-    a_sweep_finds_the_best(&EXPERTS, "150s");
+    a_sweep_finds_the_best(&EXPERTS, "180s");
 }
