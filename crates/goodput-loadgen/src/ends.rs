@@ -5,7 +5,7 @@
 //! turn, and between turns whatever has arrived is read and stamped.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::VecDeque,
     future::poll_fn,
     rc::Rc,
@@ -21,6 +21,8 @@ const AT_ONCE: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     waiting: RefCell<VecDeque<Waker>>,
+    /// How many have had their turn: who came as the nth waits until this is n.
+    served: Cell<u64>,
     queued: Notify,
 }
 
@@ -31,16 +33,32 @@ impl Ends {
         if !busy && self.waiting.borrow().is_empty() {
             return;
         }
-        let mut queued = false;
-        poll_fn(|cx| {
-            if std::mem::replace(&mut queued, true) {
-                return Poll::Ready(());
+        let mut number = None;
+        poll_fn(|cx| match number {
+            // Its task may be woken for another reason.
+            Some(number) if self.served.get() < number => Poll::Pending,
+            Some(_) => Poll::Ready(()),
+            None => {
+                let mut waiting = self.waiting.borrow_mut();
+                waiting.push_back(cx.waker().clone());
+                number = Some(self.served.get() + waiting.len() as u64);
+                self.queued.notify_one();
+                Poll::Pending
             }
-            self.waiting.borrow_mut().push_back(cx.waker().clone());
-            self.queued.notify_one();
-            Poll::Pending
         })
         .await;
+    }
+
+    /// Puts somebody who never minds in the queue.
+    #[cfg(test)]
+    pub(crate) fn stand(&self) {
+        self.waiting.borrow_mut().push_back(Waker::noop().clone());
+    }
+
+    /// How many stand in the queue.
+    #[cfg(test)]
+    pub(crate) fn standing(&self) -> usize {
+        self.waiting.borrow().len()
     }
 
     /// Gives the turns; never ends by itself.
@@ -52,6 +70,7 @@ impl Ends {
                 tokio::task::yield_now().await;
                 let mut waiting = self.waiting.borrow_mut();
                 let few = waiting.len().min(AT_ONCE);
+                self.served.set(self.served.get() + few as u64);
                 waiting.drain(..few).for_each(Waker::wake);
             }
         }
@@ -60,8 +79,6 @@ impl Ends {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use super::*;
     use crate::tests::run;
 

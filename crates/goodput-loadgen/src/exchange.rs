@@ -44,13 +44,16 @@ enum Turn {
     Limit,
 }
 
-/// One request under way. Dropped early it ends as cancelled; in a panic, as failed.
+/// One request under way. Dropped before its answer is over it ends as cancelled; in a panic, as
+/// failed.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     client: Rc<Client>,
     slip: Rc<Slip>,
     answering: Rc<RefCell<Answering>>,
     watch: Watch,
+    /// How it went and when it was over, until the record is filed.
+    over: Option<(Result<(), Broken>, Timestamp)>,
 }
 
 impl Exchange {
@@ -67,6 +70,7 @@ impl Exchange {
             client,
             slip,
             answering: Rc::new(RefCell::new(answering)),
+            over: None,
         }
     }
 
@@ -80,9 +84,9 @@ impl Exchange {
             HttpVersion::Http1 => self.http1(&wire).await,
             HttpVersion::Http2 => self.http2(wire).await,
         };
-        let over = self.client.clock().now();
+        self.over = Some((went, self.client.clock().now()));
         self.client.ends.turn(self.client.inbox.is_busy()).await;
-        self.file(went, over)
+        self.file()
     }
 
     async fn http1(&mut self, wire: &Wire) -> Result<(), Broken> {
@@ -237,8 +241,9 @@ impl Exchange {
         }
     }
 
-    /// Files the record of an exchange that was over at `over`.
-    fn file(self, went: Result<(), Broken>, over: Timestamp) -> Option<String> {
+    /// Files the record of an exchange that is over. Gives the answer's text.
+    fn file(&mut self) -> Option<String> {
+        let (went, over) = self.over.take()?;
         let mut answering = self.answering.borrow_mut();
         let (open, seen, status) = answering.close(went.is_err())?;
         let server_decode = seen.timings.and_then(|timings| timings.decode);
@@ -330,6 +335,15 @@ impl Drop for Exchange {
             return;
         }
         let mut answering = self.answering.borrow_mut();
+        if answering.is_over() && self.over.is_none() {
+            self.over = Some((Ok(()), answering.latest()));
+        }
+        if self.over.is_some() {
+            // It only waited for its turn: a whole answer is none that was cut short.
+            drop(answering);
+            self.file();
+            return;
+        }
         let Some((open, seen, status)) = answering.close(true) else {
             return;
         };

@@ -3,7 +3,8 @@
 //!
 //! A connection's task reads, stamps, leaves the bytes here and goes back to wait. The parser's
 //! task is woken by the first bytes that are left and so runs behind every task that was ready
-//! with it. A stamp waits for other reads, never for parsing; and no task runs twice for a read.
+//! with it. It parses a few reads at a time and looks at the sockets in between: a stamp waits for
+//! other reads, not for more than these few; and no task runs twice for a read.
 //!
 //! Waking the parser costs about as much as parsing one event. So while reads come one by one,
 //! with nobody else waiting, bytes are parsed on the spot; a run of reads in quick succession

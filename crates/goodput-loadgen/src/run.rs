@@ -291,6 +291,8 @@ impl<O: Observer + 'static> Run<O> {
     /// Ends what is still in flight, as records.
     async fn cancel(self: &Rc<Self>) {
         self.tally.borrow_mut().cutting = true;
+        // What has been read belongs to its answer, parsed or not.
+        self.client.inbox.drain();
         let mut flights = std::mem::take(&mut *self.flights.borrow_mut());
         flights.shutdown().await;
         self.tell(usize::MAX);

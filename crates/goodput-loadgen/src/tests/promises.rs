@@ -6,7 +6,7 @@ use goodput_record::{
     End, GapBuffer, OpenRequest, Outcome, RequestRecord, Timestamp, TokenCount, testing::arrival,
 };
 
-use super::*;
+use super::{server::serve, *};
 use crate::{
     answering::Answering,
     connection::Received,
@@ -65,6 +65,44 @@ fn a_request_that_is_given_up_is_cancelled_not_failed() {
     let (outcome, error) = dropped(drop);
     assert_eq!(outcome, Outcome::Cancelled);
     assert!(error.contains("cancelled by goodput"), "{error}");
+}
+
+/// A thousand streams may end together, and each waits for its turn to be filed. Those that still wait
+/// when the point is over were answered to their end.
+#[test]
+fn an_answer_that_waits_to_be_filed_when_the_point_is_over_was_whole() {
+    run(async {
+        let (address, _) = serve(|mut sock, _, _| async move {
+            sock.stream(3, ms(0), ms(0)).await?;
+            Ok(Some(sock))
+        })
+        .await;
+        let client = Client::new(target(address), Clock::start(), "t").await;
+        let client = client.unwrap();
+        let desk = Rc::new(Filed::default());
+        let slip = Slip::new(
+            Rc::clone(&desk) as Rc<dyn Desk>,
+            Phase::Measured,
+            Timestamp::ZERO,
+        );
+        let open = OpenRequest::arrive(Rc::clone(&slip), arrival(Timestamp::ZERO));
+        let exchange = Exchange::new(Rc::clone(&client), slip, open, false);
+        // So many stand before it that its turn does not come.
+        (0..1_000).for_each(|_| client.ends.stand());
+        let wire = crate::exchange::Wire {
+            body: b"{}".to_vec(),
+            id: "t-0".to_owned(),
+        };
+        let flight = tokio::task::spawn_local(exchange.run(wire));
+        while client.ends.standing() == 1_000 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(desk.ended.borrow().len(), 0, "its turn has come");
+        flight.abort();
+        let _ = flight.await;
+        let (record, note) = desk.ended.borrow_mut().remove(0);
+        assert_eq!((record.summary.outcome(), note.error), (Outcome::Ok, None));
+    });
 }
 
 /// O-ST-04: one connection, ten requests a second, and a stall of a second at 2.0 s.
