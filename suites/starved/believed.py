@@ -1,9 +1,12 @@
 """Whether a client on a busy core is believed with figures that are not those of a healthy client.
 
     believed.py NAME HEALTHY.json... -- STARVED.json...
+
+Beside each STARVED.json lies a file `exit` with the program's exit code.
 """
 import json
 import sys
+from pathlib import Path
 
 # The rule of docs/measuring.md: a figure may be moved by this share, or by this many milliseconds.
 SHARE = 0.05
@@ -20,21 +23,19 @@ def main():
     healthy = [p for p in map(point, files[:cut]) if p["valid"]]
     print(f"healthy: {len(healthy)} of {cut} trusted")
     if not healthy:
-        print("  this machine is too busy for a healthy client; nothing to hold the others against")
+        sys.exit("  no healthy client is trusted: the machine is too busy, or the client doubts itself for nothing")
     wrong = noticed = 0
-    for number, starved in enumerate(map(point, files[cut + 1:]), 1):
+    for number, file in enumerate(files[cut + 1:], 1):
+        starved, code = point(file), int(Path(file).with_name("exit").read_text())
         if not starved["valid"]:
             named = any("waited for a core" in said or "stood still" in said for said in starved["warnings"])
-            noticed += named
-            if not named:
-                print(f"  run {number}: invalid without the cause: {starved['warnings']}")
+            noticed += named and code == 3
+            if not named or code != 3:
+                print(f"  run {number}: exit {code}, invalid because of {starved['warnings']}")
                 wrong += 1
             continue
         for figure, floor in FLOORS.items():
-            known = [p[figure] for p in healthy]
-            if not known:
-                continue
-            low, high = min(known), max(known)
+            low, high = min(p[figure] for p in healthy), max(p[figure] for p in healthy)
             if not low - max(floor, SHARE * low) <= starved[figure] <= high + max(floor, SHARE * high):
                 print(f"  run {number}: believed with {figure} {starved[figure]:.2f}, {low:.2f} to {high:.2f} when healthy")
                 wrong += 1
