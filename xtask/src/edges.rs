@@ -32,8 +32,13 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "books do not know where records come from",
     ),
     (
+        "goodput-perf-model",
+        &["goodput-config", "goodput-record"],
+        "formulas over coefficients and catalogue facts; knows no request",
+    ),
+    (
         "goodput-sim",
-        &["goodput-config", "goodput-record", "goodput-stats"],
+        &["goodput-perf-model", "goodput-record", "goodput-stats"],
         "an engine knows no workload file, no socket, no SLO",
     ),
     (
@@ -52,6 +57,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "goodput-virtual",
         &[
             "goodput-ledger",
+            "goodput-perf-model",
             "goodput-record",
             "goodput-sim",
             "goodput-slo",
@@ -97,6 +103,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "goodput-emulator",
         &[
             "goodput-config",
+            "goodput-perf-model",
             "goodput-protocol",
             "goodput-record",
             "goodput-sim",

@@ -15,7 +15,7 @@ use std::{
 };
 
 use goodput_emulator::{EmulatorConfig, Stop, serve};
-use goodput_sim::Profile;
+use goodput_perf_model::Profile;
 use goodput_stats::Distribution;
 use mio::{Events, Interest, Poll, Token, net::TcpStream};
 

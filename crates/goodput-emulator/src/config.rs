@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU16, time::Duration};
 
-use goodput_sim::Profile;
+use goodput_perf_model::Profile;
 
 use crate::faults::Faults;
 

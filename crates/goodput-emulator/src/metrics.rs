@@ -1,8 +1,9 @@
 //! What a replica counts for its `/metrics`, beside its engine's own counters.
 
+use goodput_perf_model::Profile;
 use goodput_protocol::{Bounds, MetricHistogram, VllmMetrics, write_vllm_metrics};
 use goodput_record::{EngineSample, Timestamp};
-use goodput_sim::{Counters, Profile};
+use goodput_sim::Counters;
 
 use crate::{api::Finish, exchange::Exchange};
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use goodput_perf_model::Profile;
 use goodput_record::{EngineSample, Timestamp, nanos};
-use goodput_sim::{Counters, Engine, EngineEvents, EngineRequest, Profile, Refusal};
+use goodput_sim::{Counters, Engine, EngineEvents, EngineRequest, Refusal};
 
 use crate::{
     clock::Warp,

@@ -5,8 +5,8 @@
 
 use std::{io, net::TcpListener, rc::Rc};
 
+use goodput_perf_model::Profile;
 use goodput_record::Timestamp;
-use goodput_sim::Profile;
 use mio::{Events, Interest, Poll, Token};
 
 use crate::{

@@ -1,18 +1,18 @@
-//! A passive simulation of one inference engine, and the performance formulas under it.
+//! A passive simulation of one inference engine.
 //!
 //! [`Engine`] is a replica without a clock and without a socket: requests are put in with
 //! [`Engine::submit`], time is moved with [`Engine::advance`], and what happens on the way is told
 //! to an [`EngineEvents`]. It batches continuously, keeps KV blocks, preempts and reuses prefixes
-//! by the rules of vLLM v1. [`perf_model`] says how long a step takes and how much fits; a
-//! [`Profile`] holds these numbers for one model on one kind of GPU. [`drive`] runs an engine in
-//! virtual time and files the same records a measurement does.
+//! by the rules of vLLM v1. A [`goodput_perf_model::Profile`] says how long its steps take and how
+//! much fits. [`drive`] runs an engine in virtual time and files the same records a measurement does.
 //!
 //! This crate never reads a clock, a file or the network, and draws no random number: the same
 //! calls give the same events, to the nanosecond, on any machine.
 //!
 //! ```
+//! use goodput_perf_model::Profile;
 //! use goodput_record::{Outcome, Timestamp};
-//! use goodput_sim::{Engine, EngineEvents, EngineRequest, Profile};
+//! use goodput_sim::{Engine, EngineEvents, EngineRequest};
 //!
 //! #[derive(Default)]
 //! struct Last(Timestamp);
@@ -33,8 +33,5 @@
 
 pub mod drive;
 mod engine;
-pub mod perf_model;
-mod profile;
 
 pub use engine::{Counters, Engine, EngineEvents, EngineRequest, Refusal};
-pub use profile::Profile;

@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use std::{num::NonZeroU32, sync::Arc, time::Duration};
-//! use goodput_sim::Profile;
+//! use goodput_perf_model::Profile;
 //! use goodput_slo::Slo;
 //! use goodput_sweep::auto::{PeakPlan, PeakSearch};
 //! use goodput_virtual::{Replica, Setting, sweep};

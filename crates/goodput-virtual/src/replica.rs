@@ -1,7 +1,8 @@
 //! A simulated replica with a pace.
 
+use goodput_perf_model::{Profile, StepTime};
 use goodput_record::Timestamp;
-use goodput_sim::{Engine, Profile, perf_model::StepTime};
+use goodput_sim::Engine;
 
 use crate::pace::Pace;
 

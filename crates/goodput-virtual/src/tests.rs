@@ -1,8 +1,8 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use goodput_ledger::PointRow;
+use goodput_perf_model::Profile;
 use goodput_record::Timestamp;
-use goodput_sim::Profile;
 use goodput_slo::Slo;
 use goodput_sweep::auto::{Look, PeakPlan, PeakSearch, Why};
 use goodput_workload::{CoursePlan, Load, Settle, Window, WorkloadSpec};

@@ -8,7 +8,7 @@ use std::{
 };
 
 use goodput_emulator::{EmulatorConfig, FAULTS, Faults, Stop, serve};
-use goodput_sim::Profile;
+use goodput_perf_model::Profile;
 
 use crate::{
     exit::{Exit, Failure},

@@ -8,9 +8,9 @@ use std::{
 };
 
 use goodput_emulator::{EmulatorConfig, EmulatorReport, Faults, Stop, serve};
+use goodput_perf_model::Profile;
 use goodput_protocol::{Channel, ExchangeReader, StreamEnd, StreamEvents, StreamOptions};
 use goodput_record::Timestamp;
-use goodput_sim::Profile;
 
 /// A quick replica: a step takes 1 ms.
 const PROFILE: &str = r#"

@@ -11,8 +11,8 @@ use std::collections::{BTreeSet, VecDeque};
 use goodput_record::{EngineSample, Outcome, Timestamp};
 use thiserror::Error;
 
-use crate::{perf_model::StepTime, profile::Profile};
 use blocks::BlockPool;
+use goodput_perf_model::{Profile, StepTime};
 pub use sequence::EngineRequest;
 use sequence::Sequence;
 use step::release;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use goodput_record::{Outcome, Timestamp, nanos, span_of};
 
 use super::{Engine, EngineEvents, State, blocks::BlockPool, sequence::Sequence};
-use crate::perf_model::Batch;
+use goodput_perf_model::Batch;
 
 impl Engine {
     /// Schedules the next step, which begins at `at`; goes idle if there is nothing to do.

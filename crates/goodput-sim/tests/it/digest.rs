@@ -1,7 +1,8 @@
 //! The same calls give the same records, on any machine and in any release.
 
+use goodput_perf_model::Profile;
 use goodput_record::{Timestamp, nanos};
-use goodput_sim::{Profile, drive::Plan};
+use goodput_sim::drive::Plan;
 use goodput_stats::mix;
 
 use crate::load::{Closed, conversation, simulate};

@@ -2,11 +2,12 @@
 
 use std::{cell::RefCell, collections::VecDeque, num::NonZeroU32, rc::Rc};
 
+use goodput_perf_model::Profile;
 use goodput_record::{
     Arrival, Outcome, RequestRecord, RequestSummary, SeriesId, Sink, Timestamp, Vantage,
 };
 use goodput_sim::{
-    Engine, EngineRequest, Profile,
+    Engine, EngineRequest,
     drive::{Due, Plan, RunReport, Source, run},
 };
 use goodput_stats::{Draws, Stream};

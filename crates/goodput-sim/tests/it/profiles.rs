@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use goodput_perf_model::Profile;
 use goodput_record::{RequestSummary, Timestamp};
-use goodput_sim::{Profile, drive::Plan};
+use goodput_sim::drive::Plan;
 
 use crate::load::{Closed, Lengths, Poisson, conversation, simulate};
 

@@ -2,11 +2,11 @@
 
 use std::{rc::Rc, time::Duration};
 
+use goodput_perf_model::{Demand, Profile, StepTime};
 use goodput_record::{Outcome, RequestSummary, Timestamp, nanos};
 use goodput_sim::{
-    Engine, Profile,
+    Engine,
     drive::{Plan, run},
-    perf_model::{Demand, StepTime},
 };
 use goodput_stats::{Draws, Stream};
 

@@ -2,8 +2,8 @@
 
 use std::{num::NonZeroU32, sync::Arc};
 
+use goodput_perf_model::{Profile, StepTime};
 use goodput_record::Timestamp;
-use goodput_sim::{Profile, perf_model::StepTime};
 use goodput_slo::Slo;
 use goodput_stats::{Draws, Stream};
 use goodput_virtual::Pace;

@@ -1,9 +1,6 @@
 //! The hardware behind the endpoint, as far as it bounds a decode step from below.
 
-use goodput_sim::{
-    Profile,
-    perf_model::{Accelerator, Catalogue},
-};
+use goodput_perf_model::{Accelerator, Catalogue, Profile};
 use goodput_sweep::HardwareFacts;
 
 use crate::{exit::Failure, flags::RunFlags};

@@ -10,7 +10,7 @@
 use std::{num::NonZeroU32, process::Command, sync::Arc, time::Duration};
 
 use goodput_ledger::PointRow;
-use goodput_sim::Profile;
+use goodput_perf_model::Profile;
 use goodput_slo::Slo;
 use goodput_sweep::auto::Look;
 use goodput_virtual::{Detail, PointPlan, Replica, Setting, run_point};

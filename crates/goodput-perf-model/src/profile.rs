@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use goodput_config::{ConfigError, Problem, Reading, Spanned, TextError, read};
 use serde::Deserialize;
 
-use crate::perf_model::{Experts, StepTime};
+use crate::step::{Experts, StepTime};
 
 /// The numbers of one replica.
 ///
@@ -274,7 +274,7 @@ impl RawStepTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::perf_model::{Catalogue, KvMemory};
+    use crate::{Catalogue, KvMemory};
 
     #[test]
     fn every_builtin_profile_can_be_read_and_bears_its_name() {

@@ -146,8 +146,8 @@ impl Catalogue {
     /// Reads the built-in catalogue. It fails only if the program was built from a broken one.
     pub fn builtin() -> Result<Self, ConfigError> {
         Self::parse(
-            include_str!("../../catalogue/accelerators.toml"),
-            include_str!("../../catalogue/models.toml"),
+            include_str!("../catalogue/accelerators.toml"),
+            include_str!("../catalogue/models.toml"),
         )
     }
 
