@@ -1,201 +1,281 @@
-//! One step: who takes part, what it does to them.
+//! Steps: when they begin, how many at once, and what they leave.
 
-use std::time::Duration;
-
-use goodput_record::{Outcome, Timestamp, nanos, span_of};
-
-use super::{Engine, EngineEvents, State, blocks::BlockPool, sequence::Sequence};
 use goodput_perf_model::Batch;
+use goodput_record::{Outcome, Timestamp};
+
+use super::{
+    Engine, EngineEvents, State,
+    decoders::{Date, Due},
+    fine::{Fine, Span, Stretch},
+};
 
 impl Engine {
-    /// Schedules the next step, which begins at `at`; goes idle if there is nothing to do.
-    pub(super) fn start_step(&mut self, at: Timestamp, out: &mut impl EngineEvents) {
-        self.reach(at);
-        let mut batch = Batch::default();
-        let preempted = self.schedule_running(at, &mut batch, out);
-        if !preempted {
-            self.admit(at, &mut batch, out);
-        }
+    /// Begins the next step, or as many as differ in nothing but their contexts; goes idle if there is
+    /// nothing to do.
+    pub(super) fn start_step(&mut self, at: Fine, out: &mut impl EngineEvents) {
+        let now = at.timestamp();
+        self.reach(now);
+        let (reserved, evicted) = self.make_room(at, out);
+        let mut batch = Batch {
+            decodes: self.decoders.count(),
+            context_tokens: self.decoders.context(),
+            ..Batch::default()
+        };
+        let needs = self.decoders.blocks_for(1);
+        let taken = self.pool.take(u32::try_from(needs).unwrap_or(u32::MAX));
+        debug_assert!(taken, "invariant: room was made for those that decode");
+        self.fill(now, (reserved, !evicted), &mut batch, out);
         if batch.tokens() == 0 {
-            debug_assert!(self.running.is_empty(), "invariant: whoever runs can go on");
-            self.state = match self.waiting.front() {
-                Some(first) => State::Starting(first.submitted),
-                None => State::Idle,
-            };
+            debug_assert!(self.running() == 0, "invariant: whoever runs can go on");
+            self.rest();
             return;
         }
-        let span = span_of(self.step_time.seconds(&batch));
-        // Time always moves, whatever the coefficients.
-        let span = span.max(Duration::from_nanos(1));
+        let first = self.cost.of(&batch);
+        let stretch = if self.prefills.is_empty() && !evicted && !self.every_token {
+            self.decode_stretch(at, first)
+        } else {
+            Stretch::step(at, first)
+        };
         self.counters.steps += 1;
-        self.counters.busy_ns += nanos(span);
         self.counters.prefill_tokens += u64::from(batch.prefill_tokens);
-        self.state = State::Stepping(at.after(span));
+        self.count_busy(stretch.boundary(0), stretch.boundary(1));
+        self.state = State::Stepping(stretch);
     }
 
-    /// Gives every running sequence its tokens of this step; returns whether one was evicted.
-    fn schedule_running(
-        &mut self,
-        at: Timestamp,
-        batch: &mut Batch,
-        out: &mut impl EngineEvents,
-    ) -> bool {
-        let mut preempted = false;
-        let mut position = 0;
-        while position < self.running.len() {
-            let budget = self.max_batched_tokens - batch.tokens();
-            let sequence = &self.running[position];
-            let tokens = sequence.missing().min(budget);
-            if tokens == 0 {
-                break;
-            }
-            let needs = self.new_blocks(sequence, tokens);
-            while position < self.running.len() && !self.pool.take(needs) {
-                self.preempt_last(at, out);
-                preempted = true;
-            }
-            let Some(sequence) = self.running.get_mut(position) else {
-                break;
-            };
-            sequence.held += needs;
-            schedule(sequence, tokens, batch);
-            position += 1;
+    /// Waits for the next submission.
+    fn rest(&mut self) {
+        let heads = self.waiting.heads();
+        let next = heads.map(|slot| self.slots[slot as usize].submitted).min();
+        self.state = next.map_or(State::Idle, |at| State::Starting(Fine::of(at)));
+        self.stalls.clear();
+    }
+
+    fn count_busy(&mut self, from: Fine, to: Fine) {
+        let span = to.timestamp().since(from.timestamp()).unwrap_or_default();
+        self.counters.busy_ns += goodput_record::nanos(span);
+    }
+
+    /// The steps until a sequence ends, a block lacks or somebody who may be admitted comes.
+    fn decode_stretch(&mut self, at: Fine, first: Span) -> Stretch {
+        let slots = &self.slots;
+        let until_due = self.decoders.until_due(|date| {
+            let sequence = &slots[date.slot as usize];
+            sequence.order == date.order
+        });
+        let mut steps = until_due.unwrap_or(1);
+        // The blocks of the first step are taken.
+        let blocks = u64::from(self.pool.free());
+        let most = u64::from(self.decoders.count()) * steps.div_ceil(u64::from(self.block_tokens));
+        if most > blocks {
+            let first_needs = self.decoders.blocks_for(1);
+            steps = steps.min(self.decoders.steps_within(blocks + first_needs));
         }
-        preempted
-    }
-
-    /// Blocks `sequence` lacks for `tokens` more.
-    fn new_blocks(&self, sequence: &Sequence, tokens: u32) -> u32 {
-        let stored = sequence.computed + tokens;
-        if stored <= sequence.held * self.block_tokens {
-            return 0;
+        let growth = self.cost.growth(self.decoders.count());
+        let mut stretch = Stretch::new(at, first, growth, steps);
+        if self.running() < self.max_num_seqs {
+            let to_come = self
+                .waiting
+                .heads()
+                .map(|slot| self.slots[slot as usize].submitted);
+            let next = to_come
+                .filter(|&submitted| submitted > at.timestamp())
+                .min();
+            if let Some(next) = next.filter(|&next| next < stretch.end()) {
+                stretch.cut(stretch.first_boundary(next, |boundary| boundary >= next));
+            }
         }
-        stored.div_ceil(self.block_tokens) - sequence.held
+        stretch
     }
 
-    fn preempt_last(&mut self, at: Timestamp, out: &mut impl EngineEvents) {
-        let Some(mut victim) = self.running.pop() else {
+    /// How many of the steps have begun by now; at least one.
+    pub(super) fn begun(&self, stretch: &Stretch) -> u64 {
+        let Some(told) = self.told.filter(|_| stretch.steps() > 1) else {
+            return 1;
+        };
+        if stretch.end() <= told {
+            return stretch.steps();
+        }
+        stretch.first_boundary(told, |boundary| boundary > told)
+    }
+
+    /// Blocks that the steps behind the first of a stretch need, up to number `steps`.
+    pub(super) fn blocks_after_first(&self, steps: u64) -> u32 {
+        let blocks = self.decoders.blocks_for(steps) - self.decoders.blocks_for(1);
+        u32::try_from(blocks).unwrap_or(u32::MAX)
+    }
+
+    /// Leaves of a stretch only the step that is under way, so that something can change behind it.
+    pub(super) fn end_stretch(&mut self) {
+        let State::Stepping(stretch) = self.state else {
             return;
         };
-        release(&mut self.pool, &victim);
-        (victim.computed, victim.held, victim.known) = (0, 0, 0);
-        self.counters.preemptions += 1;
-        out.preempted(at, victim.request.index);
-        self.waiting.push_front(victim);
+        if stretch.steps() == 1 {
+            return;
+        }
+        let begun = self.begun(&stretch);
+        let passed = begun - 1;
+        self.pool.take(self.blocks_after_first(begun));
+        if passed > 0 {
+            self.pass(&stretch, passed);
+            self.counters.steps += 1;
+            self.count_busy(stretch.boundary(passed), stretch.boundary(begun));
+        }
+        let step = Stretch::step(stretch.boundary(passed), stretch.span(passed));
+        self.state = State::Stepping(step);
     }
 
-    /// Admits from the front of the queue while sequences, tokens and blocks last.
-    fn admit(&mut self, at: Timestamp, batch: &mut Batch, out: &mut impl EngineEvents) {
-        while self.running.len() < self.max_num_seqs {
-            let budget = self.max_batched_tokens - batch.tokens();
-            let Some(first) = self.waiting.front().filter(|s| s.submitted <= at) else {
-                break;
-            };
-            let (found, idle) = self.find_prefix(first);
-            let cached = found * self.block_tokens;
-            let missing = first.length() - cached;
-            if budget == 0 || (!self.chunked_prefill && missing > budget) {
-                break;
-            }
-            let tokens = missing.min(budget);
-            let needs = (cached + tokens).div_ceil(self.block_tokens) - found;
-            if needs + idle > self.pool.free() {
-                break;
-            }
-            let Some(mut sequence) = self.waiting.pop_front() else {
-                break;
-            };
-            (sequence.computed, sequence.known) = (cached, found);
-            sequence.held = found + needs;
-            self.pool.hold(sequence.known_hashes());
-            self.pool.take(needs);
-            if !sequence.returned && self.prefix_cache {
-                self.counters.prefix_queries += u64::from(sequence.request.input_tokens);
-                self.counters.prefix_hits += u64::from(cached);
-            }
-            sequence.returned = true;
-            out.admitted(at, sequence.request.index, cached);
-            schedule(&mut sequence, tokens, batch);
-            self.running.push(sequence);
+    /// Books `steps` steps of a stretch, the first of which was counted when it began.
+    fn pass(&mut self, stretch: &Stretch, steps: u64) {
+        self.counters.output_tokens += u64::from(self.decoders.count()) * steps;
+        self.counters.steps += steps - 1;
+        self.count_busy(stretch.boundary(1), stretch.boundary(steps));
+        self.decoders.pass(steps);
+        if !self.every_token {
+            self.stalls
+                .add(self.decoders.steps(), stretch.span(steps - 1));
         }
     }
 
-    /// Leading blocks of `sequence` in the cache, and how many of these are free. The block of the
-    /// last token never counts, so that there is something to compute.
-    fn find_prefix(&self, sequence: &Sequence) -> (u32, u32) {
-        if !self.prefix_cache {
-            return (0, 0);
-        }
-        let most = ((sequence.length() - 1) / self.block_tokens) as usize;
-        let hashes = &sequence.request.blocks;
-        self.pool.find(&hashes[..most.min(hashes.len())])
-    }
-
-    /// Books what the step that ends at `at` has done.
-    pub(super) fn finish_step(&mut self, at: Timestamp, out: &mut impl EngineEvents) {
+    /// Books what the steps that are over have done.
+    pub(super) fn finish_steps(&mut self, stretch: &Stretch, out: &mut impl EngineEvents) {
+        let end = stretch.boundary(stretch.steps());
+        let at = end.timestamp();
         self.reach(at);
-        let Self {
-            running,
-            pool,
-            counters,
-            open,
-            ..
-        } = self;
-        running.retain_mut(|sequence| {
-            if sequence.scheduled == 0 {
-                return true;
+        if stretch.steps() > 1 {
+            self.pool.take(self.blocks_after_first(stretch.steps()));
+        }
+        self.pass(stretch, stretch.steps());
+        if self.every_token {
+            self.tell_decoded(at, out);
+        }
+        while let Some(date) = self.decoders.take_due() {
+            if self.is_running(date.order, date.slot) {
+                match date.due {
+                    Due::Block => self.publish_answer(date),
+                    Due::End => self.finish(date.slot, at, out),
+                }
             }
-            sequence.computed += sequence.scheduled;
-            sequence.scheduled = 0;
-            if self.prefix_cache {
-                publish_filled(pool, sequence, self.block_tokens);
+        }
+        if !self.prefills.is_empty() {
+            for slot in std::mem::take(&mut self.prefills) {
+                self.finish_chunk(slot, end, out);
             }
-            if sequence.missing() > 0 {
-                return true;
-            }
-            let index = sequence.request.index;
-            sequence.emitted += 1;
-            counters.output_tokens += 1;
-            out.tokens(at, index, 1);
-            if sequence.emitted < sequence.request.output_tokens {
-                return true;
-            }
-            release(pool, sequence);
-            counters.finished += 1;
-            open.remove(&index);
-            out.ended(at, index, Outcome::Ok);
-            false
-        });
-        self.state = if self.open.is_empty() {
+        }
+        if self.running.len() > 2 * self.running() + 64 {
+            let slots = &self.slots;
+            self.running
+                .retain(|&(order, slot)| slots[slot as usize].order == order);
+        }
+        self.state = if self.running() + self.waiting() == 0 {
+            self.stalls.clear();
             State::Idle
         } else {
-            State::Starting(at)
+            State::Starting(end)
         };
     }
-}
 
-/// Books `tokens` of `sequence` into the step.
-fn schedule(sequence: &mut Sequence, tokens: u32, batch: &mut Batch) {
-    if sequence.decodes() {
-        batch.decode(sequence.length());
-    } else {
-        batch.prefill(sequence.computed, tokens);
-    }
-    sequence.scheduled = tokens;
-}
-
-/// Makes every block that is now full known, where its hash is.
-fn publish_filled(pool: &mut BlockPool, sequence: &mut Sequence, block_tokens: u32) {
-    while let Some(&hash) = sequence.request.blocks.get(sequence.known as usize) {
-        if sequence.computed < (sequence.known + 1) * block_tokens {
-            break;
+    /// Tells of a token of each that decodes.
+    fn tell_decoded(&mut self, at: Timestamp, out: &mut impl EngineEvents) {
+        for &(order, slot) in &self.running {
+            let sequence = &mut self.slots[slot as usize];
+            if sequence.order == order && sequence.joined.is_some() {
+                sequence.told += 1;
+                out.tokens(at, sequence.request.index, 1);
+            }
         }
-        pool.publish(hash);
-        sequence.known += 1;
     }
-}
 
-/// Gives the blocks of a sequence back.
-pub(super) fn release(pool: &mut BlockPool, sequence: &Sequence) {
-    pool.release(sequence.known_hashes(), sequence.held - sequence.known);
+    /// Makes a block of the answer known, and notes when the next one is.
+    fn publish_answer(&mut self, date: Date) {
+        let sequence = &mut self.slots[date.slot as usize];
+        let known = sequence.known as usize;
+        if let Some(&hash) = sequence.request.blocks.get(known) {
+            self.pool.publish(hash);
+            sequence.known += 1;
+            if sequence.request.blocks.len() > known + 1 {
+                self.decoders.note(Date {
+                    step: date.step + u64::from(self.block_tokens),
+                    ..date
+                });
+            }
+        }
+    }
+
+    /// Books a chunk that was computed: more of the prompt, or the token behind it.
+    fn finish_chunk(&mut self, slot: u32, end: Fine, out: &mut impl EngineEvents) {
+        let at = end.timestamp();
+        let (steps, block_tokens) = (self.decoders.steps(), self.block_tokens);
+        let sequence = &mut self.slots[slot as usize];
+        sequence.computed += std::mem::take(&mut sequence.scheduled);
+        if self.prefix_cache {
+            while let Some(&hash) = sequence.request.blocks.get(sequence.known as usize) {
+                if sequence.computed < (sequence.known + 1) * block_tokens {
+                    break;
+                }
+                self.pool.publish(hash);
+                sequence.known += 1;
+            }
+        }
+        if sequence.missing() > 0 {
+            self.prefills.push(slot);
+            return;
+        }
+        sequence.emitted += 1;
+        self.counters.output_tokens += 1;
+        if let Some(last) = sequence.interrupted.take() {
+            sequence.longest_gap = sequence.longest_gap.max(Some(end.since(last)));
+        }
+        if self.every_token || sequence.told == 0 {
+            sequence.told += 1;
+            out.tokens(at, sequence.request.index, 1);
+        }
+        sequence.joined = Some(steps);
+        self.decoders.join(sequence.computed);
+        let left = sequence.request.output_tokens - sequence.emitted;
+        if left == 0 {
+            self.finish(slot, at, out);
+            return;
+        }
+        let date = Date {
+            step: steps + u64::from(left),
+            order: sequence.order,
+            due: Due::End,
+            slot,
+        };
+        self.decoders.note(date);
+        if self.prefix_cache && sequence.request.blocks.len() > sequence.known as usize {
+            let full = (sequence.known + 1) * block_tokens;
+            self.decoders.note(Date {
+                step: steps + u64::from(full - sequence.computed),
+                due: Due::Block,
+                ..date
+            });
+        }
+    }
+
+    /// The longest gap between two tokens of a sequence so far.
+    pub(super) fn longest_gap(&self, slot: u32) -> Option<Span> {
+        let sequence = &self.slots[slot as usize];
+        let joined = sequence.joined;
+        let since = joined.and_then(|joined| self.stalls.longest_after(joined));
+        sequence.longest_gap.max(since)
+    }
+
+    /// Ends a sequence that has answered its last token.
+    fn finish(&mut self, slot: u32, at: Timestamp, out: &mut impl EngineEvents) {
+        let gap = self.longest_gap(slot);
+        self.drop_running(slot, 0);
+        let sequence = &mut self.slots[slot as usize];
+        let index = sequence.request.index;
+        let untold = sequence.request.output_tokens - sequence.told;
+        if untold > 0 {
+            out.tokens(at, index, untold);
+        }
+        if let Some(gap) = gap.filter(|_| !self.every_token) {
+            out.longest_gap(index, gap.duration());
+        }
+        self.vacate(slot);
+        self.counters.finished += 1;
+        out.ended(at, index, Outcome::Ok);
+    }
 }

@@ -1,10 +1,8 @@
 //! The engine against queueing theory, published figures and itself, in virtual time.
 
-#[cfg(test)]
 mod digest;
-#[cfg(test)]
+mod exact;
 mod load;
-#[cfg(test)]
 mod profiles;
-#[cfg(test)]
+mod reference;
 mod theory;
