@@ -8,6 +8,7 @@
 //!
 //! Seconds are `f64` in here only; they leave as [`std::time::Duration`].
 
+mod batch;
 mod catalogue;
 mod closed_form;
 mod kv;
@@ -16,8 +17,9 @@ mod step;
 #[cfg(test)]
 mod tests;
 
+pub use batch::Batch;
 pub use catalogue::{Accelerator, Catalogue, ModelConfig};
 pub use closed_form::Demand;
 pub use kv::{KvMemory, KvShape};
 pub use profile::Profile;
-pub use step::{Batch, Experts, StepTime};
+pub use step::{Experts, Speculation, StepTime, Window};

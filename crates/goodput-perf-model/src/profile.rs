@@ -267,6 +267,7 @@ impl RawStepTime {
             context_s: self.ns_per_context_token.map_or(0.0, nanos),
             prefill_s: self.us_per_prefill_token.map_or(0.0, micros),
             pair_s: self.ns_per_prefill_pair.map_or(0.0, nanos),
+            ..StepTime::default()
         }
     }
 }

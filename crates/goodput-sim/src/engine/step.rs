@@ -40,6 +40,7 @@ impl Engine {
         batch: &mut Batch,
         out: &mut impl EngineEvents,
     ) -> bool {
+        let window = self.step_time.window_tokens();
         let mut preempted = false;
         let mut position = 0;
         while position < self.running.len() {
@@ -58,7 +59,7 @@ impl Engine {
                 break;
             };
             sequence.held += needs;
-            schedule(sequence, tokens, batch);
+            schedule(sequence, tokens, window, batch);
             position += 1;
         }
         preempted
@@ -86,6 +87,7 @@ impl Engine {
 
     /// Admits from the front of the queue while sequences, tokens and blocks last.
     fn admit(&mut self, at: Timestamp, batch: &mut Batch, out: &mut impl EngineEvents) {
+        let window = self.step_time.window_tokens();
         while self.running.len() < self.max_num_seqs {
             let budget = self.max_batched_tokens - batch.tokens();
             let Some(first) = self.waiting.front().filter(|s| s.submitted <= at) else {
@@ -115,7 +117,7 @@ impl Engine {
             }
             sequence.returned = true;
             out.admitted(at, sequence.request.index, cached);
-            schedule(&mut sequence, tokens, batch);
+            schedule(&mut sequence, tokens, window, batch);
             self.running.push(sequence);
         }
     }
@@ -175,9 +177,9 @@ impl Engine {
 }
 
 /// Books `tokens` of `sequence` into the step.
-fn schedule(sequence: &mut Sequence, tokens: u32, batch: &mut Batch) {
+fn schedule(sequence: &mut Sequence, tokens: u32, window: u32, batch: &mut Batch) {
     if sequence.decodes() {
-        batch.decode(sequence.length());
+        batch.decode(sequence.length(), window);
     } else {
         batch.prefill(sequence.computed, tokens);
     }
