@@ -4,6 +4,7 @@ mod batch;
 mod blocks;
 mod cost;
 mod decoders;
+mod drafts;
 mod fine;
 mod queue;
 mod sequence;
@@ -14,7 +15,7 @@ mod tests;
 
 use std::time::Duration;
 
-use goodput_perf_model::{Profile, StepTime};
+use goodput_perf_model::{Profile, Speculation, StepTime};
 use goodput_record::{EngineSample, Outcome, Timestamp};
 use thiserror::Error;
 
@@ -154,6 +155,10 @@ pub struct Engine {
     block_tokens: u32,
     context_limit: u32,
     every_token: bool,
+    /// Tokens of a step that each sequence that decodes takes.
+    tokens_per_decode: u32,
+    window_tokens: u32,
+    speculation: Option<Speculation>,
     pool: BlockPool,
     /// All open requests, and free places between them.
     slots: Vec<Sequence>,
@@ -166,6 +171,8 @@ pub struct Engine {
     decoders: Decoders,
     /// Those that run and do not decode, in order of priority and admission.
     prefills: Vec<u32>,
+    /// Room for the next such list.
+    spare: Vec<u32>,
     /// (admission, slot) in order of admission. Some have left: see [`Engine::is_running`].
     running: Vec<(u64, u32)>,
     admissions: u64,
@@ -185,7 +192,11 @@ impl Engine {
     #[must_use]
     pub fn new(profile: &Profile) -> Self {
         let max_batched_tokens = profile.max_batched_tokens.get();
-        let max_num_seqs = profile.max_num_seqs.get().min(max_batched_tokens);
+        let tokens_per_decode = profile.step_time.tokens_per_decode();
+        let most = max_batched_tokens / tokens_per_decode;
+        let max_num_seqs = profile.max_num_seqs.get().min(most.max(1));
+        let mut decoders = Decoders::new(profile.block_tokens.get());
+        decoders.set_window(profile.step_time.window_tokens());
         Self {
             cost: Cost::new(profile.step_time),
             max_num_seqs: max_num_seqs as usize,
@@ -195,14 +206,18 @@ impl Engine {
             block_tokens: profile.block_tokens.get(),
             context_limit: profile.context_limit,
             every_token: true,
+            tokens_per_decode,
+            window_tokens: profile.step_time.window_tokens(),
+            speculation: profile.step_time.speculation,
             pool: BlockPool::new(profile.kv_blocks),
             slots: Vec::new(),
             indices: Vec::new(),
             free_slots: Vec::new(),
             highest: None,
             waiting: Queue::default(),
-            decoders: Decoders::new(profile.block_tokens.get()),
+            decoders,
             prefills: Vec::new(),
+            spare: Vec::new(),
             running: Vec::new(),
             admissions: 0,
             stalls: Stalls::default(),
@@ -255,7 +270,7 @@ impl Engine {
         let told = self.told;
         let open = |at: Timestamp| at >= now && told.is_none_or(|told| at > told);
         if stretch.steps() > 1 && open(stretch.end()) {
-            let steps = stretch.first_boundary(now, open);
+            let steps = stretch.first_boundary_where(now, open);
             stretch.cut(steps.min(stretch.steps()));
         }
     }
@@ -286,7 +301,7 @@ impl Engine {
     }
 
     /// Changes how long steps take, from the next one on: a clock that drops, a neighbour on the
-    /// same machine.
+    /// same machine. The model stays the one it is: window and drafts are those of the profile.
     pub fn set_step_time(&mut self, step_time: StepTime) {
         self.end_stretch();
         self.cost = Cost::new(step_time);
@@ -365,6 +380,10 @@ impl Engine {
             (Some(joined), State::Starting(at)) => (self.decoders.steps() - joined, at),
             (Some(_), State::Idle) => return None,
         };
+        if self.speculation.is_some() {
+            let untold = sequence.emitted + sequence.decoded(self.decoders.steps()) - sequence.told;
+            return (untold > 0).then(|| (untold, last.timestamp()));
+        }
         let untold = sequence.emitted + u32::try_from(decoded).ok()? - sequence.told;
         (untold > 0).then(|| (untold, last.timestamp()))
     }
