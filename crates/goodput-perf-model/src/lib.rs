@@ -13,7 +13,9 @@ mod catalogue;
 mod closed_form;
 mod coefficient;
 mod derive;
+pub mod essay;
 mod kv;
+mod mean_field;
 mod profile;
 mod step;
 #[cfg(test)]
@@ -25,5 +27,6 @@ pub use closed_form::Demand;
 pub use coefficient::{Coefficient, CoefficientInterval, Extent, FittedOn};
 pub use derive::{Assumptions, DeriveError, Derived, Precision};
 pub use kv::{KvMemory, KvShape};
+pub use mean_field::{Capacity, Limit, MeanField};
 pub use profile::Profile;
 pub use step::{Experts, Speculation, StepTime, Window};
