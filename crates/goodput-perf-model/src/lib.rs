@@ -17,6 +17,7 @@ pub mod essay;
 mod kv;
 mod mean_field;
 mod profile;
+pub mod queueing;
 mod step;
 #[cfg(test)]
 mod tests;
