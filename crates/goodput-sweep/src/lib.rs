@@ -30,8 +30,8 @@ pub use compare::{
 };
 pub use document::{
     ByGoodput, ByObjective, ClauseFacts, Finding, HardwareFacts, HoldsFor, OperatingPoint,
-    PointChart, RequestBar, RunResult, SCHEMA_VERSION, Search, ServerFacts, SloFacts, UnderWay,
-    WorkloadFacts,
+    PointChart, RequestBar, RunResult, SCHEMA_VERSION, Search, ServerFacts, SimulatedFacts, SloFacts,
+    UnderWay, WorkloadFacts,
 };
 pub use findings::{WORKLOAD_ENDED, findings};
 pub use grid::geometric;

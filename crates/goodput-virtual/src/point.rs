@@ -272,10 +272,9 @@ impl<'a, W: Witness> Run<'a, W> {
         let now = self.replica.now;
         self.replica.engine.advance(now, &mut self.desk);
         self.settle_ends();
-        let counters = self.replica.engine.counters();
         self.filing.witness.sampled(&Sampled {
             sample: self.replica.engine.sample(),
-            tokens: [counters.prefill_tokens, counters.output_tokens],
+            output_tokens: self.replica.engine.counters().output_tokens,
             in_flight: self.desk.in_flight,
             ended: self.desk.closed,
         });

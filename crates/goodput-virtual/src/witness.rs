@@ -11,8 +11,8 @@ use goodput_workload::PlannedRequest;
 pub struct Sampled {
     /// The replica's counters.
     pub sample: EngineSample,
-    /// Prompt tokens computed and tokens answered since the replica was made.
-    pub tokens: [u64; 2],
+    /// Tokens answered since the replica was made.
+    pub output_tokens: u64,
     /// Requests in flight.
     pub in_flight: u32,
     /// Requests ended since the point began, however they ended.

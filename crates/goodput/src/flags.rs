@@ -2,6 +2,7 @@
 
 mod compare;
 mod measure;
+mod simulate;
 
 use std::path::PathBuf;
 
@@ -9,8 +10,10 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use compare::{CompareFlags, CompareFormat, Undecided};
 pub(crate) use measure::{
-    Api, BenchFlags, EmulateFlags, EmulatorFlags, Http, RunFlags, ServerFlags, SweepFlags,
+    Api, AskFlags, BenchFlags, EmulateFlags, EmulatorFlags, Http, LoadsFlags, RunFlags, ServerFlags,
+    SweepFlags,
 };
+pub(crate) use simulate::SimulateFlags;
 
 /// How much load can this LLM server take before users notice?
 #[derive(Debug, Parser)]
@@ -88,6 +91,12 @@ pub(crate) enum Verb {
         goodput bench --url http://vllm:8000/v1 --rate 5 --slo chat\n  \
         goodput bench --requests 1 --concurrency 1 --warmup 0   # exactly one request")]
     Bench(BenchFlags),
+    /// Sweep a simulated replica in virtual time: the same answers in seconds, as good as its profile
+    #[command(after_help = "Examples:\n  \
+        goodput simulate --profile qwen3-8b-h100 --slo chat\n  \
+        goodput simulate --profile mine.toml --concurrency 1,8,32,64 --rate 5,10,20\n  \
+        goodput simulate --profile qwen3-8b-h100 --what-if max_num_seqs=64,128 --what-if prompts=x2")]
+    Simulate(SimulateFlags),
     /// Put two results side by side, or hold rules against their difference
     #[command(after_help = "Examples:\n  \
         goodput compare runs/before runs/after\n  \

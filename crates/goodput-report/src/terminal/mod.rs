@@ -32,7 +32,7 @@ use crate::style::Style;
 /// A whole run: head, tables, answer, findings and where the files are.
 #[must_use]
 pub fn run(result: &RunResult, files: Option<Files<'_>>, exit: u8, style: Style) -> String {
-    let mut parts = vec![head(&result.holds_for, style) + &client(&result.points, style)];
+    let mut parts = vec![head(&result.holds_for, style) + &client(result, style)];
     parts.push(closed_table(result, style));
     parts.push(open_table(result, style));
     parts.push(answer(result, style));
