@@ -8,16 +8,22 @@
 //!
 //! Seconds are `f64` in here only; they leave as [`std::time::Duration`].
 
+mod batch;
 mod catalogue;
 mod closed_form;
+mod coefficient;
+mod derive;
 mod kv;
 mod profile;
 mod step;
 #[cfg(test)]
 mod tests;
 
+pub use batch::Batch;
 pub use catalogue::{Accelerator, Catalogue, ModelConfig};
 pub use closed_form::Demand;
+pub use coefficient::{Coefficient, CoefficientInterval, Extent, FittedOn};
+pub use derive::{Assumptions, DeriveError, Derived, Precision};
 pub use kv::{KvMemory, KvShape};
 pub use profile::Profile;
-pub use step::{Batch, Experts, StepTime};
+pub use step::{Experts, Speculation, StepTime, Window};

@@ -19,6 +19,11 @@ fn shape(layers: u32, heads: u32, kv_heads: u32, hidden: u32, head_dim: Option<u
         kv_heads,
         head_dim,
         latent_values: None,
+        kv_layers: None,
+        window_layers: None,
+        window_tokens: None,
+        pair_operations: None,
+        embedding_parameters: None,
         experts: None,
         experts_per_token: None,
         expert_parameters: None,
@@ -27,6 +32,8 @@ fn shape(layers: u32, heads: u32, kv_heads: u32, hidden: u32, head_dim: Option<u
         weight_bits: None,
         context_limit: 1,
         source: String::new(),
+        note: None,
+        low_confidence: false,
     };
     config.kv_shape()
 }
@@ -221,4 +228,97 @@ fn the_weights_read_bound_a_step_from_below() {
     // Of a mixture of experts only what a token wakes is read.
     let moe = catalogue.model("Qwen/Qwen3-30B-A3B").unwrap();
     assert!((moe.weight_read_s(device, 1, 16) - 2.0017e-3).abs() < 1e-6);
+}
+
+fn everything() -> StepTime {
+    StepTime {
+        overhead_s: 2.2e-3,
+        weights_s: 5e-3,
+        compute_s: 3e-5,
+        tile_tokens: 128,
+        sequence_s: 9e-6,
+        context_s: 3e-8,
+        window: Some(Window {
+            tokens: 128,
+            context_s: 2e-8,
+        }),
+        prefill_s: 1e-6,
+        pair_s: 1e-9,
+        communication_s: 4e-4,
+        communication_token_s: 1e-6,
+        ..StepTime::default()
+    }
+}
+
+#[test]
+fn a_step_is_affine_in_its_contexts_and_its_rest_does_not_know_them() {
+    let step = everything();
+    let at = |contexts: &[u32]| {
+        let mut batch = Batch::default();
+        for &context in contexts {
+            batch.decode(context, step.window_tokens());
+        }
+        batch.prefill(100, 200);
+        batch
+    };
+    let (short, long) = (at(&[10, 100, 128]), at(&[4_000, 100, 127]));
+    assert_eq!(
+        step.fixed_seconds(&short).to_bits(),
+        step.fixed_seconds(&long).to_bits()
+    );
+    assert_eq!((short.window_tokens, long.window_tokens), (238, 355));
+    for batch in [short, long] {
+        let context = 3e-8 * batch.context_tokens as f64 + 2e-8 * batch.window_tokens as f64;
+        let whole = step.fixed_seconds(&batch) + context;
+        assert!((step.seconds(&batch) - whole).abs() < 1e-15);
+    }
+    let slow = step.slowed(2.0);
+    assert!((slow.seconds(&long) / step.seconds(&long) - 2.0).abs() < 1e-12);
+}
+
+#[test]
+fn arithmetic_rises_by_whole_tiles() {
+    let step = StepTime {
+        compute_s: 1e-4,
+        tile_tokens: 128,
+        ..StepTime::default()
+    };
+    let at = |prefill_tokens| {
+        step.seconds(&Batch {
+            prefill_tokens,
+            ..Batch::default()
+        })
+    };
+    for (tokens, seconds) in [(1, 0.0128), (128, 0.0128), (129, 0.0256), (256, 0.0256)] {
+        assert!((at(tokens) - seconds).abs() < 1e-12, "{tokens}");
+    }
+}
+
+#[test]
+fn a_draft_costs_a_wider_step_and_gains_a_geometric_sum() {
+    let speculation = Speculation {
+        draft_tokens: 3,
+        acceptance: 0.5,
+        draft_s: 1e-3,
+    };
+    assert!((speculation.tokens_per_step() - 1.875).abs() < 1e-12);
+    let step = StepTime {
+        compute_s: 1e-4,
+        communication_token_s: 1e-5,
+        speculation: Some(speculation),
+        ..StepTime::default()
+    };
+    let mut batch = Batch::default();
+    batch.prefill(0, 10);
+    assert!((step.seconds(&batch) - 10.0 * 1.1e-4).abs() < 1e-12);
+    for _ in 0..5 {
+        batch.decode(100, step.window_tokens());
+    }
+    assert_eq!(step.model_tokens(&batch), 30);
+    assert!((step.seconds(&batch) - 30.0 * 1.1e-4 - 3e-3).abs() < 1e-12);
+    let sure = Speculation {
+        acceptance: 1.0,
+        ..speculation
+    };
+    assert!((sure.tokens_per_step() - 4.0).abs() < 1e-12);
 }

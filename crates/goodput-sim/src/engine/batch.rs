@@ -204,7 +204,7 @@ impl Engine {
         }
         if sequence.emitted > 0 && sequence.missing() == 1 {
             // All but the last token was found: no more than a decode.
-            batch.decode(sequence.length());
+            batch.decode(sequence.length(), 0);
         } else {
             batch.prefill(sequence.computed, tokens);
         }
