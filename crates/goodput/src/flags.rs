@@ -10,8 +10,8 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use compare::{CompareFlags, CompareFormat, Undecided};
 pub(crate) use measure::{
-    Api, AskFlags, BenchFlags, EmulateFlags, EmulatorFlags, Http, LoadsFlags, RunFlags, ServerFlags,
-    SweepFlags,
+    Api, AskFlags, BenchFlags, EmulateFlags, EmulatorFlags, Http, LoadsFlags, RunFlags,
+    ServerFlags, SweepFlags,
 };
 pub(crate) use simulate::SimulateFlags;
 
@@ -107,6 +107,7 @@ pub(crate) enum Verb {
     #[command(after_help = "Examples:\n  \
         goodput report runs/chat-1130\n  \
         goodput report runs/before runs/after --html both.html\n  \
+        goodput report runs/measured --overlay runs/simulated   # error of the prediction\n  \
         goodput report --import vllm-16qps.json --slo chat --out runs/vllm\n  \
         goodput report --merge shard-1 shard-2 shard-3 --out runs/whole")]
     Report(ReportFlags),
@@ -160,6 +161,10 @@ pub(crate) struct ReportFlags {
     /// Where to write the page [default: report.html in the folder]
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Lay a simulated result over the measured one, with the error of the prediction at every load
+    /// [page: overlay.html in the simulated folder]
+    #[arg(long, value_name = "SIMULATED", conflicts_with_all = ["import", "merge", "out"])]
+    pub(crate) overlay: Option<PathBuf>,
     /// Merge the folders of all shards of one run, exactly, into --out
     #[arg(long, conflicts_with = "import", requires = "out")]
     pub(crate) merge: bool,

@@ -80,8 +80,18 @@ fn server(holds_for: &HoldsFor) -> String {
     }
     let server = &holds_for.server;
     if let Some(simulated) = &server.simulated {
-        facts.extend(simulated.what_if.iter().map(|what| format!("WHAT IF {what}")));
-        facts.extend(simulated.fitted_on.iter().map(|on| format!("fitted on {on}")));
+        facts.extend(
+            simulated
+                .what_if
+                .iter()
+                .map(|what| format!("WHAT IF {what}")),
+        );
+        facts.extend(
+            simulated
+                .fitted_on
+                .iter()
+                .map(|on| format!("fitted on {on}")),
+        );
     }
     if !server.faults.is_empty() {
         facts.push(format!("FAULTS {}", server.faults.join(", ")));

@@ -8,7 +8,9 @@ mod findings;
 mod head;
 mod live;
 mod points;
+mod prediction;
 mod tiers;
+mod what_if;
 
 use goodput_sweep::RunResult;
 
@@ -25,7 +27,9 @@ pub use points::{
     other_arrivals, warnings,
 };
 
+pub use prediction::prediction;
 pub use tiers::tiers;
+pub use what_if::what_if;
 
 use crate::style::Style;
 

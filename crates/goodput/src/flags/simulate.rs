@@ -17,6 +17,10 @@ pub(crate) struct SimulateFlags {
     pub(crate) profile: String,
     #[command(flatten)]
     pub(crate) loads: LoadsFlags,
+    /// Simulate a variant beside the base, such as max_num_seqs=64 or prompts=x2; several values are
+    /// several variants, 'max_num_seqs=64;kv_blocks=x2' is one; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", display_order = 9)]
+    pub(crate) what_if: Vec<String>,
     /// Keep no requests.jsonl and no server_metrics.jsonl: several times as fast; what is said of
     /// single gaps between tokens is then left out
     #[arg(long, help_heading = "What is kept")]

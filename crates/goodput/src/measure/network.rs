@@ -3,9 +3,7 @@
 use std::{rc::Rc, time::Duration};
 
 use goodput_ledger::{Mode, PointFacts, WatchRow};
-use goodput_loadgen::{
-    Client, Compose, Invalid, PathProbe, PointPlan, PointReport, Stop, Wish,
-};
+use goodput_loadgen::{Client, Compose, Invalid, PathProbe, PointPlan, PointReport, Stop, Wish};
 use goodput_protocol::one_line;
 use goodput_record::Timestamp;
 use goodput_workload::{Load, Shard, point_seed};

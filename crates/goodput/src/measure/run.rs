@@ -1,11 +1,6 @@
 //! A run: one client, one server, one workload, load point after load point.
 
-use std::{
-    cell::Cell,
-    rc::Rc,
-    sync::Arc,
-    time::Duration,
-};
+use std::{cell::Cell, rc::Rc, sync::Arc, time::Duration};
 
 use goodput_ledger::{Mode, PointRow};
 use goodput_loadgen::{Settle, Stop, Window, Wish};
@@ -110,7 +105,9 @@ impl Run {
             settle: Settle::None,
             ..self.order(load, WARM_UP, window)
         };
-        let observed = self.carry_out(&order, "warm-up".to_owned(), Some(0)).await?;
+        let observed = self
+            .carry_out(&order, "warm-up".to_owned(), Some(0))
+            .await?;
         let counts = *lock(&order.counts);
         if counts.arrived > 0 && counts.answered == 0 && !observed.interrupted {
             let said = observed
@@ -160,9 +157,12 @@ impl Run {
         load: Load,
         window: Duration,
     ) -> Result<&PointRow, Failure> {
+        let window = self
+            .requests
+            .map_or(Window::Duration(window), Window::Requests);
         let order = PointOrder {
             settle: self.settle(load),
-            ..self.order(load, fresh_place(load), Window::Duration(window))
+            ..self.order(load, fresh_place(load), window)
         };
         self.measure(order, None).await
     }

@@ -23,8 +23,8 @@ use super::{
     document::{self, Paper},
     hardware,
     live::LiveTable,
-    outage::Outages,
     network::Network,
+    outage::Outages,
     plan::{Lengths, ServerKind},
     run::{Run, WarmUp},
     scrape::Scrape,
@@ -401,7 +401,8 @@ impl Setting<'_> {
             settings.insert("faults".to_owned(), joined(&self.flags.emulator.faults));
         }
         let workload = workload::facts(&self.spec, &composer.counted_by());
-        let mut holds_for = document::holds_for(&url, facts, &self.slos, workload, self.flags.ask.gpus);
+        let mut holds_for =
+            document::holds_for(&url, facts, &self.slos, workload, self.flags.ask.gpus);
         self.add_hardware(&mut holds_for, &facts.model)?;
         Ok(Paper {
             kind: self

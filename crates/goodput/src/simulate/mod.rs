@@ -5,6 +5,7 @@
 
 mod replica;
 mod scene;
+mod what_if;
 
 pub(crate) use replica::Virtual;
 use scene::Scene;
@@ -34,5 +35,9 @@ pub(crate) fn simulate(flags: &SimulateFlags, voice: Voice) -> Result<Exit, Fail
     let loads = Loads::new(&flags.loads, ServerKind::Simulated)?;
     let scene = Scene::new(flags, voice)?;
     let folder = flags.ask.folder("simulate", scene.slo_name());
-    scene.run(&loads, &folder, Some(flags.ask.format))
+    let variants = what_if::variants(&flags.what_if)?;
+    if variants.is_empty() {
+        return scene.run(&loads, &folder, Some(flags.ask.format));
+    }
+    what_if::run(&scene, &variants, &loads, &folder, flags.ask.format)
 }

@@ -22,7 +22,7 @@ use crate::{
     exit::{Exit, Failure},
     flags::{Format, SimulateFlags},
     measure::{
-        Loads, LiveTable, Outages, Paper, Run, ServerKind, Source, WarmUp, agree, begin, choose,
+        LiveTable, Loads, Outages, Paper, Run, ServerKind, Source, WarmUp, agree, begin, choose,
         finish, fresh_seed, hardware_of, run_loads, slo_facts, workload_facts,
     },
     slo,
@@ -30,6 +30,7 @@ use crate::{
 };
 
 /// A replica, what is asked of it and how that is judged.
+#[derive(Clone)]
 pub(super) struct Scene<'a> {
     flags: &'a SimulateFlags,
     voice: Voice,
@@ -73,6 +74,16 @@ impl<'a> Scene<'a> {
         };
         scene.fits()?;
         Ok(scene)
+    }
+
+    /// Says something to the one who runs the program.
+    pub(super) fn say(&self, text: &str) {
+        self.voice.say(text);
+    }
+
+    /// How stdout is written.
+    pub(super) fn style(&self) -> goodput_report::Style {
+        self.voice.style_out()
     }
 
     /// The name of the SLO that decides.

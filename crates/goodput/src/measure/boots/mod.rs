@@ -259,7 +259,13 @@ impl Series {
                 Err(failure)
             }
             Err(failure) => Err(failure),
-            Ok(_) => files::deliver(&merged, &self.folder, exit, self.flags.run.ask.format, voice),
+            Ok(_) => files::deliver(
+                &merged,
+                &self.folder,
+                exit,
+                self.flags.run.ask.format,
+                voice,
+            ),
         }
     }
 }
