@@ -31,8 +31,10 @@ mod replica;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod witness;
 
 pub use pace::Pace;
-pub use point::{Detail, Measured, PointPlan, Setting, run_point};
+pub use point::{Detail, Measured, PointPlan, Setting, run_point, run_point_before};
 pub use replica::Replica;
 pub use sweep::{Swept, sweep};
+pub use witness::{Sampled, Witness};

@@ -26,6 +26,7 @@ mod cache;
 mod course;
 mod facts;
 mod file;
+mod knobs;
 mod lengths;
 mod plan;
 mod presets;

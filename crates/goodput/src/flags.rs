@@ -2,6 +2,7 @@
 
 mod compare;
 mod measure;
+mod simulate;
 
 use std::path::PathBuf;
 
@@ -9,8 +10,10 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use compare::{CompareFlags, CompareFormat, Undecided};
 pub(crate) use measure::{
-    Api, BenchFlags, EmulateFlags, EmulatorFlags, Http, RunFlags, ServerFlags, SweepFlags,
+    Api, AskFlags, BenchFlags, EmulateFlags, EmulatorFlags, Http, LoadsFlags, RunFlags,
+    ServerFlags, SweepFlags,
 };
+pub(crate) use simulate::SimulateFlags;
 
 /// How much load can this LLM server take before users notice?
 #[derive(Debug, Parser)]
@@ -88,6 +91,12 @@ pub(crate) enum Verb {
         goodput bench --url http://vllm:8000/v1 --rate 5 --slo chat\n  \
         goodput bench --requests 1 --concurrency 1 --warmup 0   # exactly one request")]
     Bench(BenchFlags),
+    /// Sweep a simulated replica in virtual time: the same answers in seconds, as good as its profile
+    #[command(after_help = "Examples:\n  \
+        goodput simulate --profile qwen3-8b-h100 --slo chat\n  \
+        goodput simulate --profile mine.toml --concurrency 1,8,32,64 --rate 5,10,20\n  \
+        goodput simulate --profile qwen3-8b-h100 --what-if max_num_seqs=64,128 --what-if prompts=x2")]
+    Simulate(SimulateFlags),
     /// Put two results side by side, or hold rules against their difference
     #[command(after_help = "Examples:\n  \
         goodput compare runs/before runs/after\n  \
@@ -98,6 +107,7 @@ pub(crate) enum Verb {
     #[command(after_help = "Examples:\n  \
         goodput report runs/chat-1130\n  \
         goodput report runs/before runs/after --html both.html\n  \
+        goodput report runs/measured --overlay runs/simulated   # error of the prediction\n  \
         goodput report --import vllm-16qps.json --slo chat --out runs/vllm\n  \
         goodput report --merge shard-1 shard-2 shard-3 --out runs/whole")]
     Report(ReportFlags),
@@ -151,6 +161,10 @@ pub(crate) struct ReportFlags {
     /// Where to write the page [default: report.html in the folder]
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Lay a simulated result over the measured one, with the error of the prediction at every load
+    /// [page: overlay.html in the simulated folder]
+    #[arg(long, value_name = "SIMULATED", conflicts_with_all = ["import", "merge", "out"])]
+    pub(crate) overlay: Option<PathBuf>,
     /// Merge the folders of all shards of one run, exactly, into --out
     #[arg(long, conflicts_with = "import", requires = "out")]
     pub(crate) merge: bool,

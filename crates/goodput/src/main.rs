@@ -11,6 +11,7 @@ mod manual;
 mod measure;
 mod process_list;
 mod report;
+mod simulate;
 mod slo;
 mod talk;
 mod text;
@@ -43,6 +44,7 @@ fn run(verb: Verb, voice: Voice) -> Result<Exit, Failure> {
     match verb {
         Verb::Sweep(flags) => measure::sweep(&flags, voice),
         Verb::Bench(flags) => measure::bench(&flags, voice),
+        Verb::Simulate(flags) => simulate::simulate(&flags, voice),
         Verb::Compare(flags) => compare::compare(&flags, voice),
         Verb::Report(flags) => report::report(&flags, voice),
         Verb::Trace(TraceVerb::Inspect(flags)) => trace::inspect(&flags, voice),
