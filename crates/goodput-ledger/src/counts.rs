@@ -6,7 +6,10 @@ use goodput_record::{FinishReason, Outcome, RequestSummary, TokenCount, nanos};
 use goodput_stats::Distribution;
 use serde::{Deserialize, Serialize};
 
-use crate::books::{Latency, ended_early};
+use crate::{
+    books::{Latency, ended_early},
+    brief::BRIEF,
+};
 
 /// Whole-number counts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -56,6 +59,17 @@ impl Counted {
         }
     }
 
+    /// The same of a request of which nothing but outcome, tokens and their pace is known.
+    pub(crate) fn measured_brief(&mut self, summary: &RequestSummary) {
+        self.measured += 1;
+        self.outcomes[summary.outcome().index()] += 1;
+        self.events += u64::from(summary.events());
+        if let (Some(tpot), Some(gaps)) = (summary.tpot(), summary.token_gaps()) {
+            self.between_tokens.0 += nanos(tpot) * u64::from(gaps);
+            self.between_tokens.1 += u64::from(gaps);
+        }
+    }
+
     pub(crate) fn merge(&mut self, other: &Self) {
         self.arrived += other.arrived;
         self.ended += other.ended;
@@ -88,6 +102,13 @@ impl Counted {
 pub(crate) struct Spans([Distribution; Latency::ALL.len()]);
 
 impl Spans {
+    /// The main latencies of a request that ended well.
+    pub(crate) fn post_brief(&mut self, summary: &RequestSummary) {
+        for latency in BRIEF {
+            self.0[latency as usize].record_option(latency.of(summary));
+        }
+    }
+
     pub(crate) fn post(&mut self, summary: &RequestSummary) {
         // What failed before it had a latency waited at least as long as it lived.
         let ok = summary.outcome() == Outcome::Ok;

@@ -24,6 +24,7 @@
 //! assert!(search.found().best.is_some() && points.len() >= 3);
 //! ```
 
+mod brief;
 mod desk;
 mod pace;
 mod point;

@@ -233,9 +233,18 @@ impl Engine {
     /// [`Engine::next_event`] is then the next instant at which something is told or decided, and
     /// [`Engine::untold`] says what a request has answered in between.
     #[must_use]
-    pub const fn fast_forward(mut self) -> Self {
-        self.every_token = false;
+    pub fn fast_forward(mut self) -> Self {
+        self.set_fast_forward(true);
         self
+    }
+
+    /// Changes from telling of every token to [`Engine::fast_forward`], or back.
+    ///
+    /// # Panics
+    /// In a debug build, if a request is open.
+    pub fn set_fast_forward(&mut self, fast: bool) {
+        debug_assert!(self.state == State::Idle, "an engine changes at rest");
+        self.every_token = !fast;
     }
 
     /// Puts a request at the end of the queue; it takes part in steps that begin at `now` or later.
