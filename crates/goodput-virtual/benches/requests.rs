@@ -48,6 +48,9 @@ fn run(name: &str, profile: &Profile, workload: &str, rate: f64, count: u32, det
     );
 }
 
+/// Requests of a run.
+const COUNT: u32 = 300_000;
+
 const PLAIN: &str = r#"
 class = "plain"
 arrivals = "poisson"
@@ -64,29 +67,7 @@ max = 4000
 fn main() {
     let profile = Profile::builtin("qwen3-8b-h100").expect("built in");
     for rate in [4.0, 20.0, 40.0, 48.0] {
-        run(
-            &format!("plain {rate}/s, ends"),
-            &profile,
-            PLAIN,
-            rate,
-            300_000,
-            Detail::Ends,
-        );
+        let name = format!("plain {rate}/s, ends");
+        run(&name, &profile, PLAIN, rate, COUNT, Detail::Ends);
     }
-    run(
-        "plain 40/s, bins",
-        &profile,
-        PLAIN,
-        40.0,
-        20_000,
-        Detail::Bins,
-    );
-    run(
-        "plain 40/s, every token",
-        &profile,
-        PLAIN,
-        40.0,
-        20_000,
-        Detail::EveryToken,
-    );
 }
