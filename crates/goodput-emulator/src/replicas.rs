@@ -126,7 +126,7 @@ impl Replicas {
                         events,
                     },
                 );
-                events.stepped(replica, engine.counters());
+                events.stepped(replica, &engine.counters());
             }
         }
     }
@@ -188,7 +188,7 @@ impl Replicas {
         self.engines[replica].cancel(self.warp.engine(now), index);
     }
 
-    pub(crate) fn samples(&self) -> impl Iterator<Item = (EngineSample, &Counters)> {
+    pub(crate) fn samples(&self) -> impl Iterator<Item = (EngineSample, Counters)> {
         self.engines
             .iter()
             .map(|engine| (engine.sample(), engine.counters()))

@@ -24,12 +24,15 @@ pub(crate) struct Bins<const N: usize> {
     width_ns: u64,
     /// Runs of [`RUN`] bins each, by the number of their first one over [`RUN`].
     runs: Vec<(u64, Vec<Bin<N>>)>,
-    /// The run that was asked for last: what is posted next is most likely near.
-    recent: usize,
+    /// The run that was asked for last, by its first bin and its place: what is posted next is most
+    /// likely near.
+    recent: (u64, usize),
 }
 
 /// Bins are kept in runs of so many.
-const RUN: u64 = 64;
+const RUN: u64 = 256;
+/// No run is recent: no bin is so far on.
+const NOWHERE: (u64, usize) = (u64::MAX - RUN, 0);
 
 /// Bins as a file holds them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -58,7 +61,7 @@ impl<const N: usize> TryFrom<SavedBins> for Bins<N> {
         let mut bins = Self {
             width_ns: saved.width_ns,
             runs: Vec::new(),
-            recent: 0,
+            recent: NOWHERE,
         };
         for (index, columns) in saved.bins {
             let columns = columns.try_into();
@@ -78,7 +81,7 @@ impl<const N: usize> Bins<N> {
         Self {
             width_ns: nanos(width).max(1),
             runs: Vec::new(),
-            recent: 0,
+            recent: NOWHERE,
         }
     }
 
@@ -88,19 +91,28 @@ impl<const N: usize> Bins<N> {
         &mut self.bin(index).0
     }
 
-    fn bin(&mut self, index: u64) -> &mut Bin<N> {
-        let (run, place) = (index / RUN, index % RUN);
-        if self.runs.get(self.recent).is_none_or(|r| r.0 != run) {
-            self.recent = match self.runs.binary_search_by_key(&run, |r| r.0) {
-                Ok(at) => at,
-                Err(at) => {
-                    let bins = (0..RUN).map(|_| Bin([0; N])).collect();
-                    self.runs.insert(at, (run, bins));
-                    at
-                }
-            };
+    /// The bin of a number.
+    #[inline]
+    pub(crate) fn bin(&mut self, index: u64) -> &mut Bin<N> {
+        let mut place = index.wrapping_sub(self.recent.0);
+        if place >= RUN {
+            self.turn_to(index / RUN);
+            place = index % RUN;
         }
-        &mut self.runs[self.recent].1[usize::try_from(place).unwrap_or(0)]
+        &mut self.runs[self.recent.1].1[usize::try_from(place).unwrap_or(0)]
+    }
+
+    /// Makes a run the recent one.
+    fn turn_to(&mut self, run: u64) {
+        let place = match self.runs.binary_search_by_key(&run, |r| r.0) {
+            Ok(at) => at,
+            Err(at) => {
+                let bins = (0..RUN).map(|_| Bin([0; N])).collect();
+                self.runs.insert(at, (run, bins));
+                at
+            }
+        };
+        self.recent = (run * RUN, place);
     }
 
     /// The bins in which something is, in order of time.

@@ -29,18 +29,26 @@ impl PointBooks {
     /// client sees of itself, the checks of a server, and how far percentiles reach. All tokens count
     /// where the last one came. Call [`PointBooks::settle`] before anything is read.
     pub fn post_brief(&mut self, summary: &RequestSummary, phase: Phase) {
-        let (origin, end) = (summary.origin(), summary.ended());
-        self.counted.ended += 1;
-        self.bins.at(origin)[ENDED] += 1;
-        let tokens = u64::from(summary.output_tokens());
-        self.bins.at(summary.last_token().unwrap_or(end))[TOKENS] += tokens;
-        self.bins.at(end)[LEFT] += 1;
-        self.fly(origin, end);
+        let (from, to) = (
+            self.bins.index(summary.origin()),
+            self.bins.index(summary.ended()),
+        );
         let measured = phase == Phase::Measured;
+        let tokens = u64::from(summary.output_tokens());
+        let last = match summary.last_token() {
+            Some(last) if last != summary.ended() => self.bins.index(last),
+            _ => to,
+        };
+        self.counted.ended += 1;
+        self.bins.bin(from).0[ENDED] += 1;
+        self.bins.bin(last).0[TOKENS] += tokens;
+        self.bins.bin(to).0[LEFT] += 1;
+        self.fly(summary, (from, to));
         if measured {
-            self.counted.measured_brief(summary);
+            let latencies = summary.main_latencies_ns();
+            self.counted.measured_brief(summary, latencies[1]);
             if summary.outcome() == Outcome::Ok {
-                self.spans.post_brief(summary);
+                self.spans.post_brief(latencies);
             } else {
                 self.spans.post(summary);
             }
@@ -49,9 +57,8 @@ impl PointBooks {
         for books in &mut self.slos {
             match books.judge(summary, &Gaps::NotKept) {
                 Verdict::Met => {
-                    let at = summary.last_token().unwrap_or(end);
-                    books.bins.at(at)[GOOD_TOKENS] += tokens;
-                    books.bins.at(origin)[MET] += u64::from(measured);
+                    books.bins.bin(last).0[GOOD_TOKENS] += tokens;
+                    books.bins.bin(from).0[MET] += u64::from(measured);
                 }
                 Verdict::Excused if cut => {}
                 verdict if measured => books.post(summary, verdict),
@@ -60,16 +67,17 @@ impl PointBooks {
         }
     }
 
-    /// Notes the time a request was in flight; the bins it filled are booked with those of others.
-    fn fly(&mut self, origin: Timestamp, end: Timestamp) {
+    /// Notes the time a request was in flight, from one bin to another; the bins it filled are booked
+    /// with those of others.
+    fn fly(&mut self, summary: &RequestSummary, (from, to): (u64, u64)) {
         let width = self.bins.width_ns();
-        let (from, to) = (self.bins.index(origin), self.bins.index(end));
+        let (origin, end) = (summary.origin().nanos(), summary.ended().nanos());
         if from == to {
-            self.bins.at(origin)[BUSY_NS] += end.nanos() - origin.nanos();
+            self.bins.bin(from).0[BUSY_NS] += end - origin;
             return;
         }
-        self.bins.at(origin)[BUSY_NS] += (from + 1) * width - origin.nanos();
-        self.bins.at(end)[BUSY_NS] += end.nanos() - to * width;
+        self.bins.bin(from).0[BUSY_NS] += (from + 1) * width - origin;
+        self.bins.bin(to).0[BUSY_NS] += end - to * width;
         if to > from + 1 {
             self.flights.0.push((from + 1, to));
             if self.flights.0.len() >= BATCH {
@@ -105,5 +113,5 @@ impl PointBooks {
     }
 }
 
-/// The latencies of a request that ended well.
+/// The latencies that are kept, in the order of [`RequestSummary::main_latencies_ns`].
 pub(crate) const BRIEF: [Latency; 4] = [Latency::Ttft, Latency::Tpot, Latency::Stall, Latency::E2e];

@@ -59,13 +59,13 @@ impl Counted {
         }
     }
 
-    /// The same of a request of which nothing but outcome, tokens and their pace is known.
-    pub(crate) fn measured_brief(&mut self, summary: &RequestSummary) {
+    /// The same of a request of which nothing but outcome, tokens and TPOT (in ns) is known.
+    pub(crate) fn measured_brief(&mut self, summary: &RequestSummary, tpot: Option<u64>) {
         self.measured += 1;
         self.outcomes[summary.outcome().index()] += 1;
         self.events += u64::from(summary.events());
-        if let (Some(tpot), Some(gaps)) = (summary.tpot(), summary.token_gaps()) {
-            self.between_tokens.0 += nanos(tpot) * u64::from(gaps);
+        if let (Some(tpot), Some(gaps)) = (tpot, summary.token_gaps()) {
+            self.between_tokens.0 += tpot * u64::from(gaps);
             self.between_tokens.1 += u64::from(gaps);
         }
     }
@@ -103,9 +103,9 @@ pub(crate) struct Spans([Distribution; Latency::ALL.len()]);
 
 impl Spans {
     /// The main latencies of a request that ended well.
-    pub(crate) fn post_brief(&mut self, summary: &RequestSummary) {
-        for latency in BRIEF {
-            self.0[latency as usize].record_option(latency.of(summary));
+    pub(crate) fn post_brief(&mut self, nanos: [Option<u64>; 4]) {
+        for (latency, nanos) in BRIEF.into_iter().zip(nanos) {
+            self.0[latency as usize].record_option(nanos);
         }
     }
 

@@ -410,6 +410,19 @@ impl RequestSummary {
         Some(self.span()? / self.token_gaps()?)
     }
 
+    /// TTFT, TPOT, the longest gap and E2E of a streamed answer in nanoseconds, each `None` where it
+    /// does not exist: [`Self::ttft`], [`Self::tpot`], [`Self::stall`] and [`Self::e2e`] at once.
+    #[must_use]
+    pub fn main_latencies_ns(&self) -> [Option<u64>; 4] {
+        let origin = self.arrival.origin.nanos();
+        let since = |at: Option<Timestamp>| at.and_then(|at| at.nanos().checked_sub(origin));
+        let (ttft, e2e) = (since(self.first_token), since(self.last_token));
+        let span = e2e.zip(ttft).map(|(last, first)| last - first);
+        let gaps = self.token_gaps().filter(|_| !self.one_burst());
+        let tpot = span.zip(gaps).map(|(span, gaps)| span / u64::from(gaps));
+        [ttft, tpot, self.stall.map(nanos), e2e]
+    }
+
     /// Whether TPOT is within `bound`, exactly and inclusively:
     /// `last - first <= bound x (tokens - 1)`, without a division.
     #[must_use]

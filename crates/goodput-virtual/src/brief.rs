@@ -4,6 +4,9 @@
 //! only when somebody arrives. The course, the requests and every figure that needs no more are those
 //! of [`crate::run_point`].
 
+#[cfg(test)]
+mod tests;
+
 use std::{collections::VecDeque, time::Duration};
 
 use goodput_ledger::PointBooks;

@@ -22,7 +22,7 @@ use thiserror::Error;
 use blocks::BlockPool;
 use cost::Cost;
 use decoders::Decoders;
-use fine::{Fine, Stretch};
+use fine::{Fine, Span, Stretch};
 use queue::Queue;
 pub use sequence::EngineRequest;
 use sequence::Sequence;
@@ -182,6 +182,8 @@ pub struct Engine {
     /// Steps that begin here or before have begun.
     told: Option<Timestamp>,
     counters: Counters,
+    /// Time in steps, in 2^-20 ns.
+    busy: u128,
 }
 
 /// The number of no request.
@@ -225,6 +227,7 @@ impl Engine {
             now: Timestamp::ZERO,
             told: None,
             counters: Counters::default(),
+            busy: 0,
         }
     }
 
@@ -243,7 +246,10 @@ impl Engine {
     /// # Panics
     /// In a debug build, if a request is open.
     pub fn set_fast_forward(&mut self, fast: bool) {
-        debug_assert!(self.state == State::Idle, "an engine changes at rest");
+        debug_assert!(
+            self.running() + self.waiting() == 0,
+            "an engine changes between requests"
+        );
         self.every_token = !fast;
     }
 
@@ -446,8 +452,11 @@ impl Engine {
     /// All that was counted so far. Of a stretch of steps that is fast-forwarded, the first is counted
     /// when it begins and the others when it is over.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
-        &self.counters
+    pub const fn counters(&self) -> Counters {
+        Counters {
+            busy_ns: Span::nanos_of(self.busy),
+            ..self.counters
+        }
     }
 
     /// Requests in the running batch.
