@@ -105,7 +105,9 @@ impl Run<'_> {
         let sending = self.course.sending();
         let due = self.requests.peek().filter(|_| sending).map(|r| r.due);
         let due = due.map(|due| self.absolute(due));
-        let event = if due.is_none() {
+        // While it drains, every end may be the last one that counts.
+        let draining = self.course.window_start().is_some() && !self.course.measuring();
+        let event = if draining || due.is_none() {
             self.replica.engine.next_event()
         } else {
             None
