@@ -62,16 +62,16 @@ impl StepTime {
     /// Seconds of a mean step: `decodes` sequences with `context` tokens each, `prefill` prompt
     /// tokens with `pairs` attention pairs.
     ///
-    /// Tokens of a step vary, so a mean of `m` takes half a tile more than `m`, and one tile at
-    /// least.
+    /// Sequences in a step vary, so a mean of them takes half a tile more, and one tile at least.
     #[must_use]
     pub fn mean_seconds(&self, decodes: f64, context: f64, prefill: f64, pairs: f64) -> f64 {
-        let tokens = decodes * f64::from(self.tokens_per_decode()) + prefill;
+        let decoded = decodes * f64::from(self.tokens_per_decode());
+        let tokens = decoded + prefill;
         let tile = f64::from(self.tile_tokens.max(1));
         let tiled = if self.tile_tokens > 1 {
-            tile.max(tokens + tile / 2.0)
+            tile.max(decoded + tile / 2.0)
         } else {
-            tokens
+            decoded
         };
         let experts = self.experts.map_or(0.0, |e| {
             e.read_s * e.distinct_of(tokens) / f64::from(e.count)
@@ -340,5 +340,7 @@ fn first_fixed_point(next: impl Fn(f64) -> f64) -> Option<f64> {
     Some(high)
 }
 
+#[cfg(test)]
+mod published;
 #[cfg(test)]
 mod tests;

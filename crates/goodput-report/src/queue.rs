@@ -136,22 +136,30 @@ fn formulas_table(answer: &Overview, style: Style) -> String {
             about(formula.mean_is_exact(), wait(wait_s)),
             quantile(wait_p50_s),
             quantile(wait_p99_s),
-            number(wait_s / service),
+            services(wait_s / service),
         ));
     }
     out.push_str("~ approximate: quantiles take a delayed request's wait as exponential; heavy tails are longer\n");
     out
 }
 
-/// A wait; one too short to be told from none is said to be so.
+/// A wait. One that is not none never reads as none.
 fn wait(seconds: f64) -> String {
-    if seconds < 1e-6 {
+    if seconds == 0.0 {
         return "0 ms".to_owned();
     }
     if seconds < 5e-5 {
         return "<0.1 ms".to_owned();
     }
     span(seconds)
+}
+
+/// A wait in service times.
+fn services(times: f64) -> String {
+    if times > 0.0 && times < 5e-5 {
+        return "<0.0001".to_owned();
+    }
+    number(times)
 }
 
 fn ladder_table(answer: &Overview, style: Style) -> String {
@@ -183,7 +191,7 @@ fn ladder_table(answer: &Overview, style: Style) -> String {
             number(rate_per_s),
             wait(wait_s),
             wait(wait_p99_s),
-            number(service_times),
+            services(service_times),
         ));
     }
     out.push_str(&format!("by {name}, with the SCVs above\n"));
@@ -199,7 +207,15 @@ const fn change_words(change: Change) -> &'static str {
     }
 }
 
+/// Below such a mean wait, in seconds, there is nothing for a lever to move.
+const HARDLY_ANY_S: f64 = 5e-5;
+
 fn lever_table(lever: &Lever, style: Style) -> String {
+    if lever.before.wait_s < HARDLY_ANY_S {
+        let title = heading("VARIANCE AS A LEVER", style);
+        let words = "hardly a request waits at this utilization: neither less variance nor a smaller mean moves anything";
+        return format!("{title}{words}\n");
+    }
     let cut = percent_short(lever.base.cut);
     let title = format!(
         "{:<43}utilization    mean   change      p99   p99 engine",
@@ -268,7 +284,16 @@ fn views_table(views: &Views, rate: f64, style: Style) -> String {
             number(rate * view.service_s / f64::from(servers)),
         ));
     }
-    out.push_str("the tables below take the last\n");
+    let ttft = match views.ttft_s {
+        Some(seconds) => format!(
+            "the engine itself: first token after {} on average",
+            span(seconds)
+        ),
+        None => "the engine itself: past its capacity".to_owned(),
+    };
+    out.push_str(&format!(
+        "the tables below take the last | {ttft} (mean field)\n"
+    ));
     out
 }
 
@@ -312,6 +337,7 @@ pub fn json(shown: &Document) -> String {
         "ladder": answer.map(|a| a.ladder.iter().map(ladder_json).collect::<Vec<_>>()),
         "variance_lever": answer.map(|a| lever_json(&a.lever)),
         "views": shown.views.as_ref().map(|v| views_json(v, q.rate_per_s)),
+        "ttft_mean_field_ms": shown.views.as_ref().and_then(|v| v.ttft_s).map(|s| s * 1e3),
     }))
 }
 

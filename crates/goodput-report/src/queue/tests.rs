@@ -59,6 +59,7 @@ fn a_replica_seen_three_ways() {
             alone: view(1, 1.02, Err(QueueError::Unstable { utilization })),
             peak_rate: view(1, 0.04, Ok(0.16)),
             places: view(40, 1.6, Ok(0.000_001_3)),
+            ttft_s: Some(0.045),
         }),
         ..document(20.0, 40)
     };
