@@ -6,6 +6,7 @@ mod digest;
 mod exact;
 #[cfg(test)]
 mod load;
+mod mean_field;
 #[cfg(test)]
 mod profiles;
 #[cfg(test)]
