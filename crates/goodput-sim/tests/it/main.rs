@@ -6,6 +6,7 @@ mod digest;
 mod exact;
 #[cfg(test)]
 mod load;
+#[cfg(test)]
 mod mean_field;
 #[cfg(test)]
 mod profiles;
