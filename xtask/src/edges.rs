@@ -71,12 +71,13 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "goodput-report",
         &[
             "goodput-ledger",
+            "goodput-perf-model",
             "goodput-record",
             "goodput-slo",
             "goodput-stats",
             "goodput-sweep",
         ],
-        "renders values, computes none",
+        "renders values, predicted ones too; computes none",
     ),
     (
         "goodput-loadgen",

@@ -62,16 +62,16 @@ impl StepTime {
     /// Seconds of a mean step: `decodes` sequences with `context` tokens each, `prefill` prompt
     /// tokens with `pairs` attention pairs.
     ///
-    /// Tokens of a step vary, so a mean of `m` takes half a tile more than `m`, and one tile at
-    /// least.
+    /// Sequences in a step vary, so a mean of them takes half a tile more, and one tile at least.
     #[must_use]
     pub fn mean_seconds(&self, decodes: f64, context: f64, prefill: f64, pairs: f64) -> f64 {
-        let tokens = decodes * f64::from(self.tokens_per_decode()) + prefill;
+        let decoded = decodes * f64::from(self.tokens_per_decode());
+        let tokens = decoded + prefill;
         let tile = f64::from(self.tile_tokens.max(1));
         let tiled = if self.tile_tokens > 1 {
-            tile.max(tokens + tile / 2.0)
+            tile.max(decoded + tile / 2.0)
         } else {
-            tokens
+            decoded
         };
         let experts = self.experts.map_or(0.0, |e| {
             e.read_s * e.distinct_of(tokens) / f64::from(e.count)
@@ -253,17 +253,20 @@ impl Profile {
     }
 
     /// The mean time to the first token of a prompt of `tokens` while no request waits for a place:
-    /// the way in, the rest of the step under way, and the prompt's own steps beside the mean batch.
+    /// the way in, the rest of the step under way, the prompts that came in that step and share the
+    /// next one, and the prompt's own steps beside the mean batch.
     ///
     /// A step is under way with the chance that anyone is there (`1 - e^-n`, as the number present
-    /// is Poisson in processor sharing at light load), and half of it is left. `None` where there
-    /// is no mean step.
+    /// is Poisson in processor sharing at light load). Long steps are met more often, so `E[T^2] /
+    /// (2 E[T])` of it is left. Prompts that must wait because a step's tokens are spent are not
+    /// counted: near saturation the truth is longer. `None` where there is no mean step.
     #[must_use]
     pub fn ttft_at(&self, demand: &Demand, rate: f64, tokens: u32) -> Option<Duration> {
         let field = self.mean_field(demand, rate).ok()?;
         let step = &self.step_time;
         let present = field.decodes + field.rate_req_s * field.step_s;
         let busy = 1.0 - libm::exp(-present);
+        let met = busy * self.met_step_s(demand, &field);
         let left = f64::from(self.max_batched_tokens.get())
             - field.decodes * f64::from(step.tokens_per_decode());
         let budget = left.max(1.0);
@@ -275,7 +278,31 @@ impl Profile {
             sum += step.mean_seconds(field.decodes, demand.context_tokens, chunk, pairs);
             before += chunk;
         }
-        Some(span_of(self.ingest_s + busy * field.step_s / 2.0 + sum))
+        let others = rate * met * self.prompt_s(demand);
+        Some(span_of(self.ingest_s + met / 2.0 + others + sum))
+    }
+
+    /// Seconds that the mean prompt adds to a step, if experts are awake anyway.
+    fn prompt_s(&self, demand: &Demand) -> f64 {
+        let step = &self.step_time;
+        (step.prefill_s + step.communication_token_s) * demand.prefill_tokens
+            + step.pair_s * demand.prefill_pairs
+    }
+
+    /// Mean length in seconds of the step that someone meets who comes at any time: `E[T^2] / E[T]`.
+    /// Its variance is that of a Poisson number of prompts, each as long as its length.
+    fn met_step_s(&self, demand: &Demand, field: &MeanField) -> f64 {
+        let mean = demand.prefill_tokens;
+        // prefill_pairs are E[p (p + 1) / 2].
+        let squared = (2.0 * demand.prefill_pairs - mean).max(mean * mean);
+        let spread = if mean > 0.0 {
+            squared / (mean * mean)
+        } else {
+            1.0
+        };
+        let prompt = self.prompt_s(demand);
+        let joins = field.rate_req_s * field.step_s;
+        field.step_s + joins * prompt * prompt * spread / field.step_s
     }
 
     /// Sequences that decode by Little's law, where a step takes `step_s`.
@@ -283,15 +310,24 @@ impl Profile {
         rate * demand.output_tokens * step_s / self.step_time.output_per_decode()
     }
 
-    /// Seconds of a step in which `decodes` sequences decode and `joins` requests' prompts are
-    /// computed.
+    /// Seconds of the mean step in which `decodes` sequences decode and `joins` requests' prompts are
+    /// computed. Joins are Poisson, so that many steps have none: their mean is not the step of the
+    /// mean where a prompt wakes all experts and a few decoding sequences wake some.
     fn loaded(&self, demand: &Demand, decodes: f64, joins: f64) -> f64 {
-        self.step_time.mean_seconds(
-            decodes,
-            demand.context_tokens,
-            joins * demand.prefill_tokens,
-            joins * demand.prefill_pairs,
-        )
+        let with = |joins: f64| {
+            self.step_time.mean_seconds(
+                decodes,
+                demand.context_tokens,
+                joins * demand.prefill_tokens,
+                joins * demand.prefill_pairs,
+            )
+        };
+        let none = libm::exp(-joins);
+        let some = -libm::expm1(-joins);
+        if some == 0.0 {
+            return with(0.0);
+        }
+        none * with(0.0) + some * with(joins / some)
     }
 
     fn field(
@@ -340,5 +376,7 @@ fn first_fixed_point(next: impl Fn(f64) -> f64) -> Option<f64> {
     Some(high)
 }
 
+#[cfg(test)]
+mod published;
 #[cfg(test)]
 mod tests;

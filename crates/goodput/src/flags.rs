@@ -2,6 +2,8 @@
 
 mod compare;
 mod measure;
+mod plan;
+mod queue;
 mod simulate;
 
 use std::path::PathBuf;
@@ -13,6 +15,8 @@ pub(crate) use measure::{
     Api, AskFlags, BenchFlags, EmulateFlags, EmulatorFlags, Http, LoadsFlags, RunFlags,
     ServerFlags, SweepFlags,
 };
+pub(crate) use plan::{PlanFlags, PlanVerb};
+pub(crate) use queue::{QueueFlags, QueueFormat};
 pub(crate) use simulate::SimulateFlags;
 
 /// How much load can this LLM server take before users notice?
@@ -103,6 +107,8 @@ pub(crate) enum Verb {
         goodput compare main branch --fail-on 'goodput_tok_s < -3%' --fail-on 'ttft_p99_ms > +10%'\n  \
         goodput compare main branch --rules gate.toml --junit gate.xml --format markdown")]
     Compare(CompareFlags),
+    /// Plan: how long requests wait
+    Plan(PlanFlags),
     /// Render a result folder again, read another tool's result, or merge shards
     #[command(after_help = "Examples:\n  \
         goodput report runs/chat-1130\n  \

@@ -77,7 +77,7 @@ fn what_runs_out_first_is_named() {
 fn a_bend_is_found_at_its_first_crossing() {
     let (mut profile, demand) = linear();
     profile.step_time.weights_s = 4e-3;
-    profile.step_time.compute_s = 2e-5;
+    profile.step_time.compute_s = 6e-5;
     let free = {
         let mut without = profile.clone();
         without.step_time.compute_s = 0.0;

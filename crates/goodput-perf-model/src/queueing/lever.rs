@@ -2,7 +2,8 @@
 //!
 //! The essay on inference SLOs says that reducing variance improves the tail more than a
 //! proportional reduction of the mean. By the exact mean wait of M/G/1, `rho E[S] (1 + C^2) / (2 (1 -
-//! rho))`, that is true in one corner and false elsewhere. With both cut by the same share `r`:
+//! rho))`, that is true in one corner and false elsewhere; by Lee and Longton's formula many servers
+//! are alike. With both cut by the same share `r`:
 //!
 //! - At a fixed rate a smaller mean also lowers the utilisation, and `1 / (1 - rho)` pays for it:
 //!   where all times shrink alike it always wins, near saturation by far.
@@ -12,10 +13,10 @@
 //! - A smaller mean that leaves the variance as it is (short requests become shorter, the long ones
 //!   do not) is another matter: at a fixed utilisation less variance beats it where `C^2 > (1 - r) /
 //!   (2 - r)`, about one half. There the essay is right, and chunked prefill, which bounds the long
-//!   steps, is the example. At a fixed rate it takes a utilisation below `1 / (2 - r)`, about one half,
-//!   and a large `C^2` as well.
+//!   steps, is the example. At a fixed rate it takes a utilisation of one
+//!   server below `1 / (2 - r)`, about one half, and a large `C^2` as well.
 
-use super::{QueueError, SingleServer, squared_variation};
+use super::{ManyServers, QueueError, squared_variation};
 
 /// What is changed about the service times, by a share `r`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,9 +55,9 @@ pub struct LeverRow {
     pub scv_service: f64,
     /// Share of time the server is busy.
     pub utilization: f64,
-    /// Mean wait in seconds, exact for M/G/1.
+    /// Mean wait in seconds by Lee and Longton: exact for one server (M/G/1).
     pub wait_s: f64,
-    /// Wait that 99 % do not exceed, by [`SingleServer::mg1_wait_quantile_s`], an approximation.
+    /// Wait that 99 % do not exceed, by [`ManyServers::wait_quantile_s`], an approximation.
     pub wait_p99_s: f64,
     /// The p99 that an engine showed with such service times, where one was run; see
     /// [`Lever::with_engine`].
@@ -67,7 +68,7 @@ pub struct LeverRow {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeverBase {
     /// The load before any change.
-    pub load: SingleServer,
+    pub load: ManyServers,
     /// Squared coefficient of variation of its service times.
     pub scv_service: f64,
     /// Share `r` by which variance or mean are cut, above 0 and below 1.
@@ -91,7 +92,7 @@ pub struct Lever {
 }
 
 /// Compares less variance with a smaller mean, both cut by the share `cut`, for one server.
-pub fn variance_lever(load: SingleServer, scv_service: f64, cut: f64) -> Result<Lever, QueueError> {
+pub fn variance_lever(load: ManyServers, scv_service: f64, cut: f64) -> Result<Lever, QueueError> {
     squared_variation("the SCV of service times", scv_service)?;
     if !(cut > 0.0 && cut < 1.0) {
         return Err(QueueError::OutOfRange {
@@ -120,7 +121,7 @@ pub fn variance_lever(load: SingleServer, scv_service: f64, cut: f64) -> Result<
         before: base.row(Change::None, Held::Rate)?,
         rows: rows?,
         scv_at_utilization: (1.0 - cut) / (2.0 - cut),
-        scv_at_rate: base.scv_at_rate(),
+        scv_at_rate: base.scv_at_rate()?,
     })
 }
 
@@ -137,7 +138,9 @@ impl LeverBase {
             Held::Rate => self.load.rate_per_s(),
             Held::Utilization => self.load.rate_per_s() / mean,
         };
-        let load = SingleServer::new(rate_per_s, self.load.service_s() * mean)?;
+        let service_s = self.load.service_s() * mean;
+        let load = ManyServers::new(rate_per_s, service_s, self.load.servers())?;
+        let wait_s = load.lee_longton_wait_s(scv_service)?;
         Ok(LeverRow {
             change,
             held,
@@ -145,18 +148,21 @@ impl LeverBase {
             service_s: load.service_s(),
             scv_service,
             utilization: load.utilization(),
-            wait_s: load.mg1_wait_s(scv_service)?,
-            wait_p99_s: load.mg1_wait_quantile_s(scv_service, 0.99)?,
+            wait_s,
+            wait_p99_s: load.wait_quantile_s(wait_s, 0.99)?,
             engine_p99_s: None,
         })
     }
 
-    /// Where `1 + C^2 (1 - r) = g ((1 - r)^2 + C^2)`, `g = (1 - rho) / (1 - rho (1 - r))` being what
-    /// the lower utilisation gives.
-    fn scv_at_rate(&self) -> Option<f64> {
-        let (rho, kept) = (self.load.utilization(), 1.0 - self.cut);
-        let gain = (1.0 - rho) / (1.0 - rho * kept);
-        (gain > kept).then(|| (1.0 - gain * kept * kept) / (gain - kept))
+    /// Where `1 + C^2 (1 - r) = h (1 + C^2 / (1 - r)^2)`, `h` being what the smaller mean makes of
+    /// M/M/k's wait; for one server `h = (1 - r)^2 (1 - rho) / (1 - rho (1 - r))`.
+    fn scv_at_rate(&self) -> Result<Option<f64>, QueueError> {
+        let kept = 1.0 - self.cut;
+        let (rate, service_s) = (self.load.rate_per_s(), self.load.service_s() * kept);
+        let faster = ManyServers::new(rate, service_s, self.load.servers())?;
+        let left = faster.mmk_wait_s() / self.load.mmk_wait_s();
+        let spread = left / (kept * kept) - kept;
+        Ok((spread > 0.0).then(|| (1.0 - left) / spread))
     }
 }
 

@@ -54,6 +54,18 @@ impl ManyServers {
         Err(QueueError::Unstable { utilization })
     }
 
+    /// Requests per second.
+    #[must_use]
+    pub const fn rate_per_s(&self) -> f64 {
+        self.rate_per_s
+    }
+
+    /// Mean seconds of service.
+    #[must_use]
+    pub const fn service_s(&self) -> f64 {
+        self.service_s
+    }
+
     /// Servers.
     #[must_use]
     pub const fn servers(&self) -> NonZeroU32 {

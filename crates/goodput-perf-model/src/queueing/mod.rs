@@ -33,6 +33,7 @@
 
 mod lever;
 mod many;
+mod overview;
 mod single;
 mod state;
 #[cfg(test)]
@@ -43,6 +44,7 @@ use thiserror::Error;
 
 pub use lever::{Change, Held, Lever, LeverBase, LeverRow, variance_lever};
 pub use many::{ManyServers, erlang_b, erlang_c};
+pub use overview::{Formula, FormulaRow, LadderRow, Overview, Question, overview};
 pub use single::{SingleServer, heavy_tail_mean_wait_is_finite, heavy_tail_wait_above};
 pub use state::StateDependent;
 pub use views::{View, Views, views};

@@ -222,7 +222,7 @@ fn a_replica_seen_as_servers_is_overloaded_slow_or_free() {
 }
 
 fn lever(utilization: f64, scv: f64, cut: f64) -> Lever {
-    variance_lever(single(utilization), scv, cut).unwrap()
+    variance_lever(many(1, utilization), scv, cut).unwrap()
 }
 
 #[test]
@@ -297,6 +297,73 @@ fn an_engine_can_be_put_beside_the_lever() {
             .count(),
         3
     );
-    assert!(variance_lever(single(0.7), 1.0, 1.0).is_err());
-    assert!(variance_lever(single(0.7), -1.0, 0.2).is_err());
+    assert!(variance_lever(many(1, 0.7), 1.0, 1.0).is_err());
+    assert!(variance_lever(many(1, 0.7), -1.0, 0.2).is_err());
+}
+
+#[test]
+fn the_lever_of_many_servers_turns_at_its_thresholds() {
+    for (servers, utilization, scv) in [(8, 0.5, None), (8, 0.95, None), (2, 0.4, Some(Held::Rate))]
+    {
+        let probe = variance_lever(many(servers, utilization), 1.0, 0.2).unwrap();
+        let threshold = match scv {
+            Some(_) => probe.scv_at_rate,
+            None => Some(probe.scv_at_utilization),
+        };
+        let held = scv.unwrap_or(Held::Utilization);
+        let Some(threshold) = threshold else { continue };
+        for (scv, wins) in [(threshold * 1.01, true), (threshold * 0.99, false)] {
+            let lever = variance_lever(many(servers, utilization), scv, 0.2).unwrap();
+            let wait = |change| lever.row(change, held).unwrap().wait_s;
+            let better = wait(Change::LessVariance) < wait(Change::SmallerMeanSameVariance);
+            assert_eq!(better, wins, "{servers} {utilization} {scv}");
+        }
+    }
+}
+
+#[test]
+fn the_overview_has_the_essays_table_among_its_rows() {
+    let question = Question {
+        rate_per_s: 0.9 / 0.12,
+        service_s: 0.12,
+        servers: NonZeroU32::MIN,
+        scv_arrivals: 1.0,
+        scv_service: 1.0,
+        cut: 0.2,
+    };
+    let seen = overview(&question).unwrap();
+    let ladder = |utilization: f64| {
+        let row = seen
+            .ladder
+            .iter()
+            .find(|r| (r.utilization - utilization).abs() < 1e-9);
+        row.unwrap().service_times
+    };
+    for (utilization, services) in [(0.5, 1.0), (0.9, 9.0), (0.95, 19.0)] {
+        near(ladder(utilization), services, 1e-9);
+    }
+    assert_eq!(seen.formulas.len(), 4);
+    assert!(seen.formulas.iter().all(|row| row.wait_p99_s >= row.wait_s));
+    let five = Question {
+        servers: NonZeroU32::new(5).unwrap(),
+        rate_per_s: 4.0 / 0.12,
+        scv_service: 2.0,
+        ..question
+    };
+    let seen = overview(&five).unwrap();
+    assert!(
+        seen.formulas
+            .iter()
+            .all(|row| row.formula != Formula::Kimura)
+    );
+    near(
+        seen.formulas[0].wait_s / 0.12,
+        many(5, 0.8).mmk_wait_s(),
+        1e-9,
+    );
+    let over = Question {
+        rate_per_s: 100.0,
+        ..five
+    };
+    assert!(matches!(overview(&over), Err(QueueError::Unstable { .. })));
 }

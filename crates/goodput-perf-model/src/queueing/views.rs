@@ -25,6 +25,9 @@ pub struct Views {
     pub peak_rate: View,
     /// A server for each place, busy for a request's stay with all places taken.
     pub places: View,
+    /// For comparison, the mean time to the first token in seconds by [`Profile::ttft_at`], of a prompt
+    /// of the mean length; `None`: there is no steady state.
+    pub ttft_s: Option<f64>,
 }
 
 /// The three views of `profile` with requests of `demand` at `rate_per_s`.
@@ -46,7 +49,15 @@ pub fn views(profile: &Profile, demand: &Demand, rate_per_s: f64) -> Views {
     let servers = NonZeroU32::new(places as u32).unwrap_or(NonZeroU32::MIN);
     let full = profile.closed_loop(demand, f64::from(servers.get()));
     let stay_s = f64::from(servers.get()) / full.rate_req_s;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "tokens of a prompt, and the cast saturates"
+    )]
+    let prompt = demand.prefill_tokens.round() as u32;
+    let ttft = profile.ttft_at(demand, rate_per_s, prompt);
     Views {
+        ttft_s: ttft.map(|span| span.as_secs_f64()),
         alone: single(1.0 / alone.rate_req_s),
         peak_rate: single(1.0 / full.rate_req_s),
         places: View {

@@ -7,6 +7,8 @@ mod exact;
 #[cfg(test)]
 mod load;
 #[cfg(test)]
+mod mean_field;
+#[cfg(test)]
 mod profiles;
 #[cfg(test)]
 mod reference;

@@ -19,6 +19,7 @@ mod long_runs;
 mod messages;
 mod outages;
 mod program;
+mod queueing;
 mod results;
 mod secrets;
 mod server;
