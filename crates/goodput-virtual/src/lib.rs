@@ -27,6 +27,7 @@
 mod desk;
 mod pace;
 mod point;
+pub mod pool;
 mod replica;
 mod sweep;
 #[cfg(test)]
