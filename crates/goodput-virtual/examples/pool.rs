@@ -40,7 +40,7 @@ fn main() {
     };
     let workload = Arc::new(workload);
     for (name, policy) in policies {
-        let mut plan = PoolPlan::new(policy, 7, Duration::from_secs(60));
+        let mut plan = PoolPlan::new(policy, 7, Duration::from_mins(1));
         plan.replicas = vec![ReplicaPlan::new(&profile); 16];
         let load = Load::Open { per_second: 800.0 };
         plan.streams = vec![StreamPlan::new(&workload, load, vec![slo.clone()])];
