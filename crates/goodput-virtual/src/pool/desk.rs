@@ -25,12 +25,38 @@ pub(super) struct PoolOpen {
     record: OpenRequest<Filing>,
     phase: Phase,
     cached_tokens: Option<u32>,
+    /// Tokens not yet told to the record, and when the last of them came.
     untold: (u32, Timestamp),
+    /// When the last token came.
+    last: Timestamp,
 }
 
 impl PoolOpen {
     pub(super) fn origin(&self) -> Timestamp {
         self.record.arrival().origin
+    }
+
+    /// Books `count` tokens, the last of them at `at`, evenly over the time since the one before.
+    fn spread(&mut self, since: Timestamp, at: Timestamp, count: u32, grain: u64) {
+        let span = nanos(at.since(since).unwrap_or_default());
+        let time = |token: u32| {
+            let share = u128::from(span) * u128::from(token) / u128::from(count.max(1));
+            since.after(Duration::from_nanos(u64::try_from(share).unwrap_or(span)))
+        };
+        let mut done = 0;
+        while done < count {
+            let next = time(done + 1);
+            if self.untold.1.nanos() / grain != next.nanos() / grain {
+                self.tell();
+            }
+            // All that come before the bin's end.
+            let room = (next.nanos() / grain + 1).saturating_mul(grain) - since.nanos();
+            let upto = (u128::from(room) * u128::from(count) - 1) / u128::from(span.max(1));
+            let upto = u32::try_from(upto).unwrap_or(u32::MAX);
+            let upto = upto.clamp(done + 1, count);
+            self.untold = (self.untold.0 + upto - done, time(upto));
+            done = upto;
+        }
     }
 
     /// Tells the record of the tokens it has not heard of.
@@ -126,6 +152,7 @@ impl PoolDesk {
             phase,
             cached_tokens: None,
             untold: (0, arrival.origin),
+            last: arrival.origin,
         }));
         self.in_flight += 1;
         self.in_flight_peak = self.in_flight_peak.max(self.in_flight);
@@ -228,14 +255,12 @@ impl EngineEvents for PoolDesk {
         if first {
             self.heard.push(Heard::FirstToken { index, at });
         }
+        let since = std::mem::replace(&mut open.last, at);
         if first || grain == 0 {
             open.record.token_event(at, count, true);
-            return;
+        } else {
+            open.spread(since, at, count, grain);
         }
-        if open.untold.1.nanos() / grain != at.nanos() / grain {
-            open.tell();
-        }
-        open.untold = (open.untold.0 + count, at);
     }
 
     fn ended(&mut self, at: Timestamp, index: u64, outcome: Outcome) {

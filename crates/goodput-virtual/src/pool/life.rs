@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use goodput_dispatch::{Ended as Settled, ReplicaId, Role, Route, Was};
 use goodput_record::{Outcome, TimeoutPhase, Timestamp};
-use goodput_sim::EngineRequest;
+use goodput_sim::{EngineEvents, EngineRequest};
 use goodput_stats::{Draws, Stream, sampler::exponential};
 
 use crate::pool::{
@@ -147,6 +147,12 @@ impl Run<'_> {
             .map(|ticket| self.dispatcher.cancel(now, ticket));
         if let Some(place) = open.at {
             let engine = &mut self.replicas[place].engine;
+            // Nothing is told before now that was not told yet; but steps have begun.
+            engine.advance(now, &mut self.desk);
+            if let Some((count, at)) = engine.untold(index) {
+                self.desk.tokens(at, index, count);
+            }
+            debug_assert!(self.desk.heard.is_empty(), "invariant: engines go first");
             engine.cancel(now, index);
             self.clock.set(place, engine.next_event());
         }

@@ -9,7 +9,11 @@ use goodput_slo::Slo;
 use goodput_workload::{CoursePlan, Load, Settle, Window, WorkloadSpec};
 use thiserror::Error;
 
-use crate::{pace::Pace, point::Detail, pool::work::WorkRule};
+use crate::{
+    pace::Pace,
+    point::{Detail, Setting},
+    pool::work::WorkRule,
+};
 
 /// A replica whose first requests take longer: compilation, cold caches, lazy loading.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,6 +94,8 @@ pub struct StreamPlan {
     pub slos: Vec<Slo>,
     /// Its place among [`Config::classes`].
     pub class: u8,
+    /// Its priority inside the engines, which admit and prefill 0 before 1 and so on.
+    pub priority: u8,
     /// Who asks.
     pub tenant: TenantId,
     /// What the dispatcher holds the tenant to, where that is not what it holds all to.
@@ -111,6 +117,7 @@ impl StreamPlan {
             load,
             slos,
             class: 0,
+            priority: 0,
             tenant: TenantId(0),
             terms: None,
             deadline: None,
@@ -162,7 +169,8 @@ pub struct PoolPlan {
     pub seed: u64,
     /// Width of the books' bins.
     pub bin: Duration,
-    /// How much of the tokens' times is kept.
+    /// How much of the tokens' times is kept. With [`Detail::Bins`] the engines are fast-forwarded:
+    /// first and last token of an answer are exact, those between are spread evenly over the bins.
     pub detail: Detail,
     /// Requests open at which the run is given up.
     pub most_open: u32,
@@ -185,6 +193,15 @@ impl PoolPlan {
             bin: Duration::from_millis(100),
             detail: Detail::Bins,
             most_open: 200_000,
+        }
+    }
+
+    /// How a stream is measured.
+    pub(crate) fn setting<'a>(&self, stream: &'a StreamPlan) -> Setting<'a> {
+        Setting {
+            bin: self.bin,
+            detail: self.detail,
+            ..Setting::new(&stream.workload, &stream.slos, self.seed)
         }
     }
 

@@ -26,14 +26,15 @@ pub(super) struct PoolReplica {
 }
 
 impl PoolReplica {
-    pub(super) fn new(id: ReplicaId, plan: &ReplicaPlan) -> Self {
+    pub(super) fn new(id: ReplicaId, plan: &ReplicaPlan, fast: bool) -> Self {
         let profile = match plan.role {
             Role::Decode => decoding(&plan.profile),
             Role::Whole | Role::Prefill => plan.profile.clone(),
         };
+        let engine = Engine::new(&profile);
         let mut replica = Self {
             id,
-            engine: Engine::new(&profile),
+            engine: if fast { engine.fast_forward() } else { engine },
             role: plan.role,
             block_tokens: profile.block_tokens.get(),
             sent: 0,

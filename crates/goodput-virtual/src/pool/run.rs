@@ -10,7 +10,6 @@ use goodput_workload::{Course, Load, PlannedRequest, Shard, Workload, point_seed
 
 use crate::{
     desk::Filing,
-    point::Setting,
     pool::{
         desk::{Heard, PoolDesk, place_of},
         outcome::{Abandoned, PoolRun, ReplicaRun, StreamRun},
@@ -75,12 +74,15 @@ pub(super) struct Run<'a> {
 impl<'a> Run<'a> {
     fn begin(plan: &'a PoolPlan) -> Result<Self, PoolFault> {
         let mut dispatcher = Dispatcher::new(plan.dispatch.clone())?;
+        // Where no clause asks for single gaps, nobody has to hear of every token.
+        let settings = || plan.streams.iter().map(|stream| plan.setting(stream));
+        let fast = settings().all(|setting| !setting.grain().is_zero());
         let mut replicas = Vec::new();
         let mut changes = BinaryHeap::new();
         for (place, replica) in plan.replicas.iter().enumerate() {
             let joined = dispatcher.join(replica.role, replica.limits, replica.weight);
             let id = joined.ok_or(PoolFault::TooMany)?;
-            replicas.push(PoolReplica::new(id, replica));
+            replicas.push(PoolReplica::new(id, replica, fast));
             changes.push(Reverse((replica.up_at, place, Change::Up)));
             if let Some(at) = replica.pace.next_change(Timestamp::ZERO) {
                 changes.push(Reverse((at, place, Change::Pace)));
@@ -96,14 +98,7 @@ impl<'a> Run<'a> {
             }
             let books = PointBooks::new(&stream.slos, plan.bin);
             let filing = Rc::new(Filing::new(books));
-            let setting = Setting {
-                workload: &stream.workload,
-                slos: &stream.slos,
-                seed: plan.seed,
-                bin: plan.bin,
-                detail: plan.detail,
-            };
-            grains.push((Rc::clone(&filing), setting.grain()));
+            grains.push((Rc::clone(&filing), plan.setting(stream).grain()));
             filings.push(filing);
             let seed = point_seed(plan.seed, number);
             let workload = Workload::new(&stream.workload, stream.load, seed, Shard::WHOLE);
@@ -204,14 +199,18 @@ impl<'a> Run<'a> {
         let Some(Reverse((_, place, change))) = self.changes.pop() else {
             return;
         };
-        let replica = &mut self.replicas[place];
+        let id = self.replicas[place].id;
         match change {
-            Change::Up => self.dispatcher.up(now, replica.id),
-            Change::Drain => self.dispatcher.drain(now, replica.id),
+            Change::Up => self.dispatcher.up(now, id),
+            Change::Drain => self.dispatcher.drain(now, id),
             Change::Pace => {
+                // Steps that have begun by now keep their length.
+                self.advance(place, now);
+                let replica = &mut self.replicas[place];
                 if let Some(at) = replica.set_pace(now) {
                     self.changes.push(Reverse((at, place, Change::Pace)));
                 }
+                self.clock.set(place, replica.engine.next_event());
             }
         }
     }
@@ -261,6 +260,7 @@ impl<'a> Run<'a> {
             index,
             input_tokens: planned.input_tokens,
             output_tokens: planned.output_tokens,
+            priority: rules.priority,
             blocks,
         };
         self.desk.arrive(stream, arrival, phase, request);
@@ -284,7 +284,6 @@ impl<'a> Run<'a> {
     fn advance(&mut self, place: usize, now: Timestamp) {
         let replica = &mut self.replicas[place];
         replica.advance(now, &mut self.desk);
-        self.clock.set(place, replica.engine.next_event());
         let mut heard = std::mem::take(&mut self.desk.heard);
         for heard in heard.drain(..) {
             match heard {
@@ -301,6 +300,8 @@ impl<'a> Run<'a> {
             }
         }
         self.desk.heard = heard;
+        self.clock
+            .set(place, self.replicas[place].engine.next_event());
     }
 
     /// Does what the dispatcher says.

@@ -75,6 +75,40 @@ fn a_pool_of_one_replica_without_a_limit_is_that_replica() {
     assert_eq!(pool.goodput_interval, alone.goodput_interval);
 }
 
+/// Fast-forwarding saves time and changes nothing that is judged.
+#[test]
+fn less_detail_is_the_same_goodput() {
+    let at = |detail, patience| {
+        let mut plan = plan(Policy::LeastWork, 2, 45.0, 20);
+        plan.streams[0].patience.total = patience;
+        let slower = Timestamp::from_millis(9_000);
+        plan.replicas[1].pace = Pace::steps(vec![(slower, 1.3)]);
+        plan.detail = detail;
+        let run = run_pool(&plan).unwrap();
+        (run.row(&plan, 0).unwrap(), run.dispatch, run.abandoned)
+    };
+    for patience in [None, Some(Duration::from_millis(700))] {
+        let (all, bins) = (at(Detail::EveryToken, patience), at(Detail::Bins, patience));
+        assert_eq!((all.1, all.2), (bins.1, bins.2));
+        let (all, bins) = (all.0, bins.0);
+        assert_eq!(all.slo_attainment, bins.slo_attainment);
+        assert_eq!(
+            (all.ttft_p99_ms, all.e2e_p95_ms),
+            (bins.ttft_p99_ms, bins.e2e_p95_ms)
+        );
+        assert_eq!(
+            (all.tpot_p99_ms, all.outcomes),
+            (bins.tpot_p99_ms, bins.outcomes)
+        );
+        for (all, bins) in [
+            (all.goodput_tok_s, bins.goodput_tok_s),
+            (all.throughput_tok_s, bins.throughput_tok_s),
+        ] {
+            assert!((all / bins - 1.0).abs() < 0.002, "{all} {bins}");
+        }
+    }
+}
+
 #[test]
 fn the_same_pool_does_the_same_and_every_request_ends() {
     for policy in [

@@ -22,7 +22,7 @@ impl WorkRule {
         let half = (profile.max_num_seqs.get() / 2).max(1);
         let mut batch = Batch::default();
         for _ in 0..half {
-            batch.decode(CONTEXT);
+            batch.decode(CONTEXT, profile.step_time.window_tokens());
         }
         let alone = profile.step_time.seconds(&batch);
         batch.prefill(0, CHUNK);
