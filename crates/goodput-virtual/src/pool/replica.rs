@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use goodput_dispatch::{ReplicaId, Role};
 use goodput_perf_model::{Profile, StepTime};
 use goodput_record::Timestamp;
-use goodput_sim::{Engine, EngineEvents, EngineRequest, Refusal};
+use goodput_sim::{EngineEvents, EngineRequest, Refusal, Server};
 
 use crate::{
     pace::Pace,
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct PoolReplica {
     pub(super) id: ReplicaId,
-    pub(super) engine: Engine,
+    pub(super) engine: Server,
     pub(super) role: Role,
     pub(super) block_tokens: u32,
     pub(super) sent: u64,
@@ -31,7 +31,7 @@ impl PoolReplica {
             Role::Decode => decoding(&plan.profile),
             Role::Whole | Role::Prefill => plan.profile.clone(),
         };
-        let engine = Engine::new(&profile);
+        let engine = Server::new(&profile);
         let mut replica = Self {
             id,
             engine: if fast { engine.fast_forward() } else { engine },

@@ -2,7 +2,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use goodput_dispatch::{Class, Gate, Guard, Limits, Policy, Role, TenantId};
 use goodput_ledger::PointRow;
-use goodput_perf_model::{Profile, StepTime};
+use goodput_perf_model::{Profile, Scheduler, StepTime};
 use goodput_record::Timestamp;
 use goodput_slo::Slo;
 use goodput_sweep::auto::Look;
@@ -386,6 +386,28 @@ fn what_is_shed_comes_back_when_told_in_a_closed_loop() {
     // Thirty-four users come back about every second or less often.
     assert!((20..1_500).contains(&shed), "{shed}");
     assert!(run.invalid.is_empty());
+}
+
+/// A pool of llama.cpp servers: a request that dies with its neighbours is a failure, and is told so.
+#[test]
+fn replicas_with_slots_fail_together_where_their_cells_run_out() {
+    let at = |blocks| {
+        let mut plan = plan(Policy::LeastWork, 2, 30.0, 20);
+        for replica in &mut plan.replicas {
+            replica.profile.scheduler = Scheduler::Slots { unified_kv: true };
+            replica.profile.kv_blocks = blocks;
+            replica.limits = Limits::in_flight(8);
+        }
+        run_pool(&plan).unwrap().row(&plan, 0).unwrap()
+    };
+    let (roomy, tight) = (at(8_192), at(130));
+    assert_eq!(roomy.outcomes.len(), 1, "{:?}", roomy.outcomes);
+    assert!(
+        tight.outcomes.contains_key("error_event"),
+        "{:?}",
+        tight.outcomes
+    );
+    assert!(tight.slo_attainment < roomy.slo_attainment);
 }
 
 #[test]
