@@ -18,7 +18,7 @@ use goodput_sim::EngineEvents;
 pub(crate) struct Filing {
     pub(crate) books: RefCell<PointBooks>,
     /// The part of the point to which the request belongs that ends next.
-    pub(crate) phase: Cell<Phase>,
+    phase: Cell<Phase>,
     buffers: RefCell<Vec<GapBuffer>>,
 }
 

@@ -61,7 +61,7 @@ impl<'a> Setting<'a> {
         }
     }
 
-    pub(crate) fn grain(&self) -> Duration {
+    fn grain(&self) -> Duration {
         let per_gap = |metric| {
             matches!(
                 metric,

@@ -9,7 +9,7 @@ use goodput_record::{
 };
 use goodput_sim::{EngineEvents, EngineRequest};
 
-use crate::desk::Filing;
+use crate::pool::filing::Filing;
 
 /// An open request.
 pub(super) struct PoolOpen {

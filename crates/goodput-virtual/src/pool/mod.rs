@@ -24,6 +24,7 @@
 //! ```
 
 mod desk;
+mod filing;
 mod life;
 mod outcome;
 mod plan;

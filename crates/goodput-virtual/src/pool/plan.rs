@@ -5,15 +5,11 @@ use std::{sync::Arc, time::Duration};
 use goodput_dispatch::{Config, Limits, Policy, Role, TenantId, Terms, Unsound};
 use goodput_perf_model::Profile;
 use goodput_record::Timestamp;
-use goodput_slo::Slo;
+use goodput_slo::{Metric, Slo};
 use goodput_workload::{CoursePlan, Load, Settle, Window, WorkloadSpec};
 use thiserror::Error;
 
-use crate::{
-    pace::Pace,
-    point::{Detail, Setting},
-    pool::work::WorkRule,
-};
+use crate::{pace::Pace, point::Detail, pool::work::WorkRule};
 
 /// A replica whose first requests take longer: compilation, cold caches, lazy loading.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -196,12 +192,21 @@ impl PoolPlan {
         }
     }
 
-    /// How a stream is measured.
-    pub(crate) fn setting<'a>(&self, stream: &'a StreamPlan) -> Setting<'a> {
-        Setting {
-            bin: self.bin,
-            detail: self.detail,
-            ..Setting::new(&stream.workload, &stream.slos, self.seed)
+    /// The span of time within which tokens of a stream are told as one event; zero: every token by
+    /// itself, as clauses about single gaps need it.
+    pub(crate) fn grain(&self, stream: &StreamPlan) -> Duration {
+        let per_gap = |metric| {
+            matches!(
+                metric,
+                Metric::TimeToToken(_) | Metric::TpotMedian | Metric::ItlP99 | Metric::Stall
+            )
+        };
+        let mut clauses = stream.slos.iter().flat_map(Slo::clauses);
+        let needed = clauses.any(|clause| per_gap(clause.metric));
+        if needed || self.detail == Detail::EveryToken {
+            Duration::ZERO
+        } else {
+            self.bin
         }
     }
 

@@ -8,15 +8,13 @@ use goodput_record::{Outcome, Phase, SeriesId, Timestamp, Vantage};
 use goodput_sim::EngineRequest;
 use goodput_workload::{Course, Load, PlannedRequest, Shard, Workload, point_seed};
 
-use crate::{
-    desk::Filing,
-    pool::{
-        desk::{Heard, PoolDesk, place_of},
-        outcome::{Abandoned, PoolRun, ReplicaRun, StreamRun},
-        plan::{PoolFault, PoolPlan},
-        replica::PoolReplica,
-        work::WorkRule,
-    },
+use crate::pool::{
+    desk::{Heard, PoolDesk, place_of},
+    filing::Filing,
+    outcome::{Abandoned, PoolRun, ReplicaRun, StreamRun},
+    plan::{PoolFault, PoolPlan},
+    replica::PoolReplica,
+    work::WorkRule,
 };
 
 /// Runs a pool to the end of its course.
@@ -75,8 +73,7 @@ impl<'a> Run<'a> {
     fn begin(plan: &'a PoolPlan) -> Result<Self, PoolFault> {
         let mut dispatcher = Dispatcher::new(plan.dispatch.clone())?;
         // Where no clause asks for single gaps, nobody has to hear of every token.
-        let settings = || plan.streams.iter().map(|stream| plan.setting(stream));
-        let fast = settings().all(|setting| !setting.grain().is_zero());
+        let fast = plan.streams.iter().all(|s| !plan.grain(s).is_zero());
         let mut replicas = Vec::new();
         let mut changes = BinaryHeap::new();
         for (place, replica) in plan.replicas.iter().enumerate() {
@@ -98,7 +95,7 @@ impl<'a> Run<'a> {
             }
             let books = PointBooks::new(&stream.slos, plan.bin);
             let filing = Rc::new(Filing::new(books));
-            grains.push((Rc::clone(&filing), plan.setting(stream).grain()));
+            grains.push((Rc::clone(&filing), plan.grain(stream)));
             filings.push(filing);
             let seed = point_seed(plan.seed, number);
             let workload = Workload::new(&stream.workload, stream.load, seed, Shard::WHOLE);

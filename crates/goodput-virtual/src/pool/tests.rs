@@ -243,6 +243,23 @@ fn urgent_work_goes_first_where_there_are_classes() {
     assert!(apart > 0.95 && together < 0.5, "{apart} {together}");
 }
 
+/// The same without a queue at the dispatcher: the engines themselves prefer what is urgent.
+#[test]
+fn urgent_prompts_go_first_inside_the_engines() {
+    let at = |priority| {
+        let mut plan = plan(Policy::LeastWork, 2, 20.0, 20);
+        let mut batch = stream(100.0);
+        batch.priority = priority;
+        plan.streams.push(batch);
+        for replica in &mut plan.replicas {
+            replica.limits = Limits::in_flight(u32::MAX);
+        }
+        attainment(&plan, 0)
+    };
+    let (together, apart) = (at(0), at(1));
+    assert!(apart > 0.95 && together < 0.5, "{apart} {together}");
+}
+
 #[test]
 fn work_for_clients_that_left_is_counted_and_is_no_goodput() {
     let mut plan = plan(Policy::LeastWork, 1, 60.0, 12);
