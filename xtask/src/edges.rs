@@ -42,6 +42,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "an engine knows no workload file, no socket, no SLO",
     ),
     (
+        "goodput-dispatch",
+        &["goodput-record", "goodput-stats"],
+        "routes requests it knows by number; no engine, no socket, no books",
+    ),
+    (
         "goodput-sweep",
         &[
             "goodput-config",
@@ -56,6 +61,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "goodput-virtual",
         &[
+            "goodput-dispatch",
             "goodput-ledger",
             "goodput-perf-model",
             "goodput-record",
@@ -65,7 +71,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "goodput-sweep",
             "goodput-workload",
         ],
-        "a sweep in virtual time: workload, engine, books and strategy, without a socket",
+        "sweeps and pools in virtual time: workload, dispatch, engine, books and strategy, without a socket",
     ),
     (
         "goodput-report",

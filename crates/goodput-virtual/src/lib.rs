@@ -28,6 +28,7 @@ mod brief;
 mod desk;
 mod pace;
 mod point;
+pub mod pool;
 mod replica;
 mod sweep;
 #[cfg(test)]

@@ -92,7 +92,7 @@ pub enum Refusal {
 
 /// What an engine has counted since it was made. Tokens and requests, never negative.
 ///
-/// `submitted = finished + cancelled + running + waiting` at every moment; `refused` is apart.
+/// `submitted = finished + cancelled + killed + running + waiting` at every moment; `refused` is apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Requests taken.
@@ -103,6 +103,9 @@ pub struct Counters {
     pub finished: u64,
     /// Requests cancelled while open.
     pub cancelled: u64,
+    /// Requests that the engine gave up itself, for want of KV cells; never more than 0 in
+    /// [`Engine`], which preempts instead.
+    pub killed: u64,
     /// Times a request lost its place.
     pub preemptions: u64,
     /// Prompt tokens looked up in the prefix cache, at first admissions.
