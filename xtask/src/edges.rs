@@ -42,6 +42,16 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "an engine knows no workload file, no socket, no SLO",
     ),
     (
+        "goodput-calibration",
+        &[
+            "goodput-perf-model",
+            "goodput-record",
+            "goodput-sim",
+            "goodput-stats",
+        ],
+        "records to coefficients, with the simulator in the loop; knows no folder and no SLO",
+    ),
+    (
         "goodput-sweep",
         &[
             "goodput-config",

@@ -1,0 +1,42 @@
+//! From the records of a measurement to the coefficients of an engine, with intervals.
+//!
+//! A decode step's time is a sum of terms with non-negative coefficients
+//! ([`goodput_perf_model::StepTime`]). Where the instants of tokens were kept, [`steps_of`] reads
+//! single steps and their batches off them; where only first and last tokens are known,
+//! [`requests_of`] has a sample for each request, and of a table of load points [`PointFacts`] has
+//! one for each row. All are the same kind of [`StepSample`], and [`calibrate`] fits them.
+//!
+//! What the samples do not settle is said ([`Identified`]), and so are the loads on which the
+//! coefficients rest ([`FittedOn`]).
+
+mod bootstrap;
+mod calibration;
+mod error;
+mod fit;
+mod form;
+mod identify;
+mod linear;
+mod nnls;
+mod observed;
+mod points;
+mod range;
+mod requests;
+mod sample;
+mod streams;
+#[cfg(test)]
+mod tests;
+
+pub use bootstrap::{COVERAGE, Resamples};
+pub use calibration::{Ask, Calibration, calibrate};
+pub use error::CalibrationError;
+pub use fit::{Fit, Prior};
+pub use form::{Coefficient, Form, Routing};
+pub use identify::{Advice, Estimated, ILL_CONDITIONED, Identified, Known, identify};
+pub use linear::Square;
+pub use nnls::Normal;
+pub use observed::Observed;
+pub use points::PointFacts;
+pub use range::FittedOn;
+pub use requests::requests_of;
+pub use sample::StepSample;
+pub use streams::{Steps, steps_of};
