@@ -4,7 +4,7 @@ use crate::{
     bootstrap::Resamples,
     error::CalibrationError,
     fit::{Fit, Prior},
-    form::{Coefficient, Form},
+    form::{Term, Form},
     identify::{Identified, identify},
     range::FittedOn,
     sample::StepSample,
@@ -100,7 +100,7 @@ fn with_knee(
             ..ask.form
         };
         let fit = Fit::of(samples, form, &ask.priors)?;
-        let found = fit.get(Coefficient::Compute).is_some_and(|c| c > 0.0);
+        let found = fit.get(Term::Compute).is_some_and(|c| c > 0.0);
         if found && fit.sigma < to_beat && fit.pauses <= best.pauses + samples.len() / 100 {
             to_beat = fit.sigma;
             best = fit;

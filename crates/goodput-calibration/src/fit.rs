@@ -4,7 +4,7 @@ use goodput_stats::quantile;
 
 use crate::{
     error::CalibrationError,
-    form::{Coefficient, Form},
+    form::{Term, Form},
     nnls::Normal,
     sample::StepSample,
 };
@@ -23,7 +23,7 @@ const ROUNDS: usize = 40;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prior {
     /// Which.
-    pub coefficient: Coefficient,
+    pub coefficient: Term,
     /// Its value in seconds.
     pub value: f64,
     /// One standard deviation of it, in seconds; above 0.
@@ -105,7 +105,7 @@ impl Fit {
 
     /// A coefficient; `None` where the form has none of this kind.
     #[must_use]
-    pub fn get(&self, coefficient: Coefficient) -> Option<f64> {
+    pub fn get(&self, coefficient: Term) -> Option<f64> {
         let place = self.form.coefficients();
         let place = place.iter().position(|c| *c == coefficient)?;
         self.theta.get(place).copied()
@@ -154,7 +154,7 @@ impl Descent<'_> {
     fn run(&mut self) {
         for (i, sample) in self.samples.iter().enumerate() {
             self.weights[i] = if self.kept[i] {
-                1.0 / (sample.seconds * sample.seconds)
+                sample.weight / (sample.seconds * sample.seconds)
             } else {
                 0.0
             };
@@ -201,7 +201,8 @@ impl Descent<'_> {
             let fitted = dot(&self.rows[i], &self.theta);
             let residual = relative(self.samples[i].seconds, fitted).abs();
             let scale = fitted.max(self.samples[i].seconds * 0.1);
-            self.weights[i] = (limit / residual.max(limit)) / (scale * scale);
+            let forgiven = limit / residual.max(limit);
+            self.weights[i] = self.samples[i].weight * forgiven / (scale * scale);
         }
     }
 

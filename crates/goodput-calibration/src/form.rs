@@ -6,7 +6,7 @@ use crate::sample::StepSample;
 
 /// A coefficient that is estimated, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Coefficient {
+pub enum Term {
     /// A step's fixed cost and its reading of the weights: no step time tells the two apart.
     Step,
     /// Arithmetic of one token, beyond the knee.
@@ -26,7 +26,7 @@ pub enum Coefficient {
     Ingest,
 }
 
-impl Coefficient {
+impl Term {
     /// Its name in a profile's file, without the unit.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -82,20 +82,20 @@ pub struct Form {
 impl Form {
     /// The coefficients, in the order of [`Form::row`].
     #[must_use]
-    pub fn coefficients(&self) -> Vec<Coefficient> {
-        let mut all = vec![Coefficient::Step];
+    pub fn coefficients(&self) -> Vec<Term> {
+        let mut all = vec![Term::Step];
         if self.knee_tokens.is_some() {
-            all.push(Coefficient::Compute);
+            all.push(Term::Compute);
         }
         if self.routing.is_some() {
-            all.push(Coefficient::Experts);
+            all.push(Term::Experts);
         }
         all.extend([
-            Coefficient::Sequence,
-            Coefficient::Context,
-            Coefficient::Prefill,
-            Coefficient::Pair,
-            Coefficient::Ingest,
+            Term::Sequence,
+            Term::Context,
+            Term::Prefill,
+            Term::Pair,
+            Term::Ingest,
         ]);
         all
     }
@@ -133,12 +133,12 @@ impl Form {
     /// it is known: it splits the fixed part in two, which changes no prediction.
     #[must_use]
     pub fn step_time(&self, theta: &[f64], floor_s: Option<f64>) -> StepTime {
-        let of = |wanted: Coefficient| {
+        let of = |wanted: Term| {
             let place = self.coefficients().iter().position(|c| *c == wanted);
             place.and_then(|i| theta.get(i).copied()).unwrap_or(0.0)
         };
-        let fixed = of(Coefficient::Step);
-        let compute_s = of(Coefficient::Compute);
+        let fixed = of(Term::Step);
+        let compute_s = of(Term::Compute);
         let hidden = self.knee_tokens.map_or(0.0, |knee| knee * compute_s);
         // Behind a knee the weight reads are what arithmetic outgrows. Without one they are as told.
         let (overhead_s, weights_s) = if hidden > 0.0 {
@@ -153,14 +153,14 @@ impl Form {
             experts: self.routing.map(|r| Experts {
                 count: r.count,
                 per_token: r.per_token,
-                read_s: of(Coefficient::Experts),
+                read_s: of(Term::Experts),
             }),
             compute_s,
             tile_tokens: self.tile_tokens,
-            sequence_s: of(Coefficient::Sequence),
-            context_s: of(Coefficient::Context),
-            prefill_s: of(Coefficient::Prefill),
-            pair_s: of(Coefficient::Pair),
+            sequence_s: of(Term::Sequence),
+            context_s: of(Term::Context),
+            prefill_s: of(Term::Prefill),
+            pair_s: of(Term::Pair),
             ..StepTime::default()
         }
     }
@@ -170,16 +170,16 @@ impl Form {
     pub fn theta(&self, time: &StepTime, ingest_s: f64) -> Vec<f64> {
         let hidden = self.knee_tokens.map_or(0.0, |knee| knee * time.compute_s);
         let of = |coefficient| match coefficient {
-            Coefficient::Step => {
+            Term::Step => {
                 time.overhead_s + time.communication_s + (time.weights_s - hidden).max(0.0)
             }
-            Coefficient::Compute => time.compute_s,
-            Coefficient::Experts => time.experts.map_or(0.0, |e| e.read_s),
-            Coefficient::Sequence => time.sequence_s + time.communication_token_s,
-            Coefficient::Context => time.context_s,
-            Coefficient::Prefill => time.prefill_s + time.communication_token_s,
-            Coefficient::Pair => time.pair_s,
-            Coefficient::Ingest => ingest_s,
+            Term::Compute => time.compute_s,
+            Term::Experts => time.experts.map_or(0.0, |e| e.read_s),
+            Term::Sequence => time.sequence_s + time.communication_token_s,
+            Term::Context => time.context_s,
+            Term::Prefill => time.prefill_s + time.communication_token_s,
+            Term::Pair => time.pair_s,
+            Term::Ingest => ingest_s,
         };
         self.coefficients().into_iter().map(of).collect()
     }

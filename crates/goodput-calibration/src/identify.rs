@@ -5,7 +5,7 @@ use goodput_stats::Interval;
 use crate::{
     bootstrap::Resamples,
     fit::Fit,
-    form::Coefficient,
+    form::Term,
     linear::Square,
     nnls::column_lengths,
     sample::StepSample,
@@ -35,7 +35,7 @@ pub enum Known {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimated {
     /// Which.
-    pub coefficient: Coefficient,
+    pub coefficient: Term,
     /// Its value in seconds.
     pub value: f64,
     /// Its 90 % interval; `None` where no sample depends on it.
@@ -44,7 +44,7 @@ pub struct Estimated {
     /// told apart from it (Marquardt, 1970). `None` where it depends wholly on the others.
     pub inflation: Option<f64>,
     /// The one it is hardest to tell apart from.
-    pub mistaken_for: Option<Coefficient>,
+    pub mistaken_for: Option<Term>,
     /// The largest share of a step's time that it makes up in the samples.
     pub share: f64,
     /// How far it is known.
@@ -182,7 +182,7 @@ fn nearest(inverse: &Square, place: usize) -> Option<usize> {
 }
 
 fn advice(samples: &[StepSample], coefficients: &[Estimated]) -> Vec<Advice> {
-    let open = |wanted: Coefficient| {
+    let open = |wanted: Term| {
         coefficients.iter().any(|e| {
             e.coefficient == wanted && matches!(e.known, Known::Unsettled | Known::NoData)
         })
@@ -195,19 +195,19 @@ fn advice(samples: &[StepSample], coefficients: &[Estimated]) -> Vec<Advice> {
         range.is_some_and(|(low, high)| high >= times * low)
     };
     let mut advice = Vec::new();
-    let prefill = open(Coefficient::Prefill) || open(Coefficient::Pair);
-    if (prefill || open(Coefficient::Ingest)) && !wide(prompts, 4.0) {
+    let prefill = open(Term::Prefill) || open(Term::Pair);
+    if (prefill || open(Term::Ingest)) && !wide(prompts, 4.0) {
         advice.push(Advice::TwoPromptLengths);
-    } else if open(Coefficient::Step) && batches.is_some_and(|(low, _)| low > 1.5) {
+    } else if open(Term::Step) && batches.is_some_and(|(low, _)| low > 1.5) {
         advice.push(Advice::Alone);
     }
-    let per_sequence = open(Coefficient::Sequence) || open(Coefficient::Compute);
-    if (per_sequence || open(Coefficient::Context) || open(Coefficient::Experts))
+    let per_sequence = open(Term::Sequence) || open(Term::Compute);
+    if (per_sequence || open(Term::Context) || open(Term::Experts))
         && !wide(batches, 4.0)
     {
         advice.push(Advice::LargerBatch);
     }
-    if (open(Coefficient::Sequence) || open(Coefficient::Context)) && !wide(contexts, 4.0) {
+    if (open(Term::Sequence) || open(Term::Context)) && !wide(contexts, 4.0) {
         advice.push(Advice::OtherContext);
     }
     advice

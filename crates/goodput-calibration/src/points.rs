@@ -23,6 +23,9 @@ pub struct PointFacts {
     pub tpot_s: f64,
     /// Mean time to first token in seconds, where told.
     pub ttft_s: Option<f64>,
+    /// How much the point counts. The square of its users where a table is continued upwards: the
+    /// nearest loads then decide, and a stair or a knee far below does not tilt the line.
+    pub weight: f64,
 }
 
 impl PointFacts {
@@ -39,6 +42,7 @@ impl PointFacts {
             context: input + output / 2.0,
             tpot_s,
             ttft_s: None,
+            weight: 1.0,
         }
     }
 
@@ -52,11 +56,13 @@ impl PointFacts {
         })
     }
 
-    /// Sequences decoding in the mean step, by Little's law: rate times the time from first to last
-    /// token. Less than the users of a closed loop, some of whom wait for their first token.
+    /// Sequences decoding in a step, as a token sees them: itself, and the others. Little's law
+    /// has `rate x time from first to last token` of them at a random instant; Poisson arrivals find
+    /// as many others, one of `N` users finds `(N - 1) / N` of them (Sevcik and Mitrani, 1981).
     #[must_use]
     pub fn decodes(&self) -> Option<f64> {
-        Some(self.rate()? * self.tpot_s * (self.output - 1.0))
+        let mean = self.rate()? * self.tpot_s * (self.output - 1.0);
+        Some(1.0 + self.users.map_or(mean, |users| mean * (1.0 - 1.0 / users)))
     }
 
     /// The mean step as a sample: while one token comes, `rate x TPOT` prompts are computed. With it,
@@ -66,13 +72,10 @@ impl PointFacts {
         let (Some(rate), Some(decodes)) = (self.rate(), self.decodes()) else {
             return Vec::new();
         };
-        // The one user of a closed loop has nobody's prefill between the tokens.
-        let alone = self.users.is_some_and(|users| users <= 1.0);
-        let (decodes, prompts) = if alone {
-            (1.0, 0.0)
-        } else {
-            (decodes, rate * self.tpot_s)
-        };
+        // Nobody's own prefill is between the own tokens.
+        let others = self.users.map_or(1.0, |users| 1.0 - 1.0 / users);
+        let alone = others <= 0.0;
+        let prompts = others * rate * self.tpot_s;
         let step = StepSample {
             seconds: self.tpot_s,
             steps: 1.0,
@@ -83,6 +86,7 @@ impl PointFacts {
             prefill_steps: prompts.min(1.0),
             from_send: false,
             point: self.point,
+            weight: self.weight,
         };
         let prefill = self.ttft_s.filter(|_| alone).map(|seconds| StepSample {
             seconds,

@@ -46,6 +46,7 @@ fn decode_of(request: &Observed, company: &[&Observed]) -> Option<StepSample> {
         prefill_steps: 0.0,
         from_send: false,
         point: request.point,
+        weight: 1.0,
     };
     for other in company {
         let Some(began) = other.first else { continue };
@@ -82,5 +83,6 @@ fn alone_of(request: &Observed, company: &[&Observed]) -> Option<StepSample> {
         prefill_steps: 1.0,
         from_send: true,
         point: request.point,
+        weight: 1.0,
     })
 }

@@ -24,6 +24,8 @@ pub struct StepSample {
     pub from_send: bool,
     /// The load point it is from.
     pub point: u32,
+    /// How much it counts: 1 for a step that was watched, more for a mean over many.
+    pub weight: f64,
 }
 
 impl StepSample {

@@ -270,5 +270,6 @@ fn steps_sample(
         prefill_steps: f64::from(u8::from(!began.is_empty())),
         from_send,
         point,
+        weight: 1.0,
     }
 }

@@ -120,10 +120,10 @@ fn near(value: Option<f64>, truth: f64, share: f64, what: &str) {
 fn hold(calibration: &Calibration, truth: &Profile, share: f64) {
     let (fit, time) = (&calibration.fit, &truth.step_time);
     let step = time.overhead_s + time.weights_s;
-    near(fit.get(Coefficient::Step), step, share, "step");
-    near(fit.get(Coefficient::Sequence), time.sequence_s, 3.0 * share, "sequence");
-    near(fit.get(Coefficient::Context), time.context_s, 3.0 * share, "context");
-    near(fit.get(Coefficient::Prefill), time.prefill_s, 3.0 * share, "prefill");
+    near(fit.get(Term::Step), step, share, "step");
+    near(fit.get(Term::Sequence), time.sequence_s, 3.0 * share, "sequence");
+    near(fit.get(Term::Context), time.context_s, 3.0 * share, "context");
+    near(fit.get(Term::Prefill), time.prefill_s, 3.0 * share, "prefill");
 }
 
 /// What an engine was made of comes back out of the instants of its tokens.
@@ -149,7 +149,7 @@ fn kept_gaps_give_back_the_coefficients_of_the_engine() {
     assert!(waiting * 20 < samples.len(), "{waiting} of {}", samples.len());
     let calibration = calibrate(&samples, &Ask::default()).unwrap();
     hold(&calibration, &truth, 0.002);
-    near(calibration.fit.get(Coefficient::Pair), truth.step_time.pair_s, 0.02, "pair");
+    near(calibration.fit.get(Term::Pair), truth.step_time.pair_s, 0.02, "pair");
     assert!(calibration.fit.sigma < 1e-4, "{}", calibration.fit.sigma);
     assert_eq!(calibration.identified.advice, []);
 }
@@ -167,8 +167,8 @@ fn whole_requests_give_the_coefficients_within_a_few_percent() {
     let samples: Vec<StepSample> = observed(&runs).iter().flat_map(|r| requests_of(r)).collect();
     let calibration = calibrate(&samples, &Ask::default()).unwrap();
     let (fit, time) = (&calibration.fit, &truth.step_time);
-    near(fit.get(Coefficient::Step), time.overhead_s + time.weights_s, 0.03, "step");
-    near(fit.get(Coefficient::Prefill), time.prefill_s, 0.1, "prefill");
+    near(fit.get(Term::Step), time.overhead_s + time.weights_s, 0.03, "step");
+    near(fit.get(Term::Prefill), time.prefill_s, 0.1, "prefill");
     assert!(fit.median_error < 0.02, "{}", fit.median_error);
 }
 
@@ -209,7 +209,7 @@ fn pauses_are_counted_and_move_nothing() {
     assert_eq!(calibration.fit.pauses, paused);
     let time = &truth.step_time;
     let step = time.overhead_s + time.weights_s;
-    near(calibration.fit.get(Coefficient::Step), step, 0.005, "step");
+    near(calibration.fit.get(Term::Step), step, 0.005, "step");
 }
 
 #[test]

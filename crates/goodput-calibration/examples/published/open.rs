@@ -1,0 +1,109 @@
+//! Open loops: stages of rising rate.
+
+use std::{collections::BTreeMap, path::Path};
+
+use goodput_calibration::{Fit, Form, Load, PointFacts, Replica, Term};
+use goodput_perf_model::Demand;
+
+use crate::table::{number, read, summary, text};
+
+/// Mean figures of one stage.
+struct Stage {
+    number: u32,
+    rate_asked: f64,
+    rate_sent: f64,
+    rate_done: f64,
+    input: f64,
+    output: f64,
+    ttft: f64,
+    ttft_p99: f64,
+    tpot: f64,
+}
+
+pub(crate) fn report(folder: &Path, rows: bool) {
+    let mut variants: BTreeMap<String, Vec<Stage>> = BTreeMap::new();
+    for row in read(&folder.join("inference_perf_kubecon.csv")) {
+        let of = |name: &str| number(&row, name).unwrap_or(f64::NAN);
+        let output = of("output_len_mean");
+        let stage = Stage {
+            number: row["stage"].parse().expect("a stage's number"),
+            rate_asked: of("rate_requested"),
+            rate_sent: of("rate_sent"),
+            rate_done: of("rate_done"),
+            input: of("prompt_len_mean"),
+            output,
+            ttft: of("ttft_mean_s"),
+            ttft_p99: of("ttft_p99_s"),
+            // The harness counted two events a token: its own TPOT is half the truth.
+            tpot: (of("e2e_mean_s") - of("ttft_mean_s")) / (output - 1.0),
+        };
+        variants.entry(text(&row, "variant").to_owned()).or_default().push(stage);
+    }
+    let (mut all, mut chunked) = (Vec::new(), Vec::new());
+    let mut tails = Vec::new();
+    for (variant, stages) in &variants {
+        for (stage, tpot, ttft_p99) in asked(stages) {
+            let error = tpot / stage.tpot - 1.0;
+            let tail = ttft_p99 / stage.ttft_p99 - 1.0;
+            if rows {
+                println!(
+                    "  {variant:<34} stage {} at {:>5.1} req/s  TPOT {:>6.2} of {:>6.2} ms  {:>+5.1} %   TTFT p99 {:>+5.1} %",
+                    stage.number, stage.rate_sent, tpot * 1e3, stage.tpot * 1e3, 100.0 * error, 100.0 * tail
+                );
+            }
+            all.push(error);
+            tails.push(tail);
+            if variant != "vllm" {
+                chunked.push(error);
+            }
+        }
+    }
+    summary("TPOT, chunked prefill", &chunked, 0.05);
+    summary("TPOT, all variants", &all, 0.05);
+    summary("TTFT p99, as low-load mean + spread", &tails, 0.20);
+}
+
+/// Loaded stages that were an open loop (what was asked was sent): predicted TPOT and TTFT p99.
+fn asked(stages: &[Stage]) -> Vec<(&Stage, f64, f64)> {
+    let low = stages.iter().filter(|s| s.number <= 2);
+    let samples: Vec<_> = low
+        .clone()
+        .flat_map(|s| {
+            PointFacts {
+                point: s.number,
+                requests_s: Some(s.rate_done),
+                ttft_s: Some(s.ttft),
+                weight: (1.0 + s.rate_done).powi(2),
+                ..PointFacts::fixed_lengths(s.input, s.output, s.tpot)
+            }
+            .samples()
+        })
+        .collect();
+    let fit = Fit::of(&samples, Form::default(), &[]).expect("three stages");
+    let replica = Replica {
+        step: fit.form.step_time(&fit.theta, None),
+        ingest_s: fit.get(Term::Ingest).unwrap_or(0.0),
+        slots: f64::INFINITY,
+    };
+    // What lies between mean and p99 of a TTFT without a queue: chance within a step.
+    let spread = low.map(|s| s.ttft_p99 - s.ttft).fold(0.0, f64::max);
+    let base = stages.first().map_or(0.0, |s| s.ttft);
+    let mut asked = Vec::new();
+    for stage in stages {
+        if stage.number <= 2 || stage.rate_sent < 0.98 * stage.rate_asked {
+            continue;
+        }
+        let demand = Demand {
+            prefill_tokens: stage.input,
+            prefill_pairs: stage.input * (stage.input + 1.0) / 2.0,
+            output_tokens: stage.output,
+            context_tokens: stage.input + stage.output / 2.0,
+        };
+        let Some(means) = replica.means(&demand, Load::Rate(stage.rate_done)) else {
+            asked.push((stage, f64::INFINITY, f64::INFINITY));
+            continue;
+        };
+        asked.push((stage, means.tpot_s, base + 1.5 * (means.tpot_s - stages[0].tpot) + spread));
+    }
+    asked
+}
