@@ -14,6 +14,7 @@ const PURE: &[&str] = &[
     "goodput-workload",
     "goodput-protocol",
     "goodput-ledger",
+    "goodput-perf-model",
     "goodput-sim",
     "goodput-sweep",
     "goodput-report",

@@ -11,6 +11,8 @@
 mod batch;
 mod catalogue;
 mod closed_form;
+mod coefficient;
+mod derive;
 mod kv;
 mod profile;
 mod step;
@@ -20,6 +22,8 @@ mod tests;
 pub use batch::Batch;
 pub use catalogue::{Accelerator, Catalogue, ModelConfig};
 pub use closed_form::Demand;
+pub use coefficient::{Coefficient, CoefficientInterval, Extent, FittedOn};
+pub use derive::{Assumptions, DeriveError, Derived, Precision};
 pub use kv::{KvMemory, KvShape};
 pub use profile::Profile;
 pub use step::{Experts, Speculation, StepTime, Window};

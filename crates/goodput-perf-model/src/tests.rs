@@ -19,6 +19,11 @@ fn shape(layers: u32, heads: u32, kv_heads: u32, hidden: u32, head_dim: Option<u
         kv_heads,
         head_dim,
         latent_values: None,
+        kv_layers: None,
+        window_layers: None,
+        window_tokens: None,
+        pair_operations: None,
+        embedding_parameters: None,
         experts: None,
         experts_per_token: None,
         expert_parameters: None,
@@ -27,6 +32,8 @@ fn shape(layers: u32, heads: u32, kv_heads: u32, hidden: u32, head_dim: Option<u
         weight_bits: None,
         context_limit: 1,
         source: String::new(),
+        note: None,
+        low_confidence: false,
     };
     config.kv_shape()
 }
