@@ -6,7 +6,7 @@ use crate::{
     fit::{Fit, Prior},
     form::{Term, Form},
     identify::{Identified, identify},
-    range::FittedOn,
+    range::Ranges,
     sample::StepSample,
 };
 
@@ -47,7 +47,7 @@ pub struct Calibration {
     /// Which are settled, and what would settle the others.
     pub identified: Identified,
     /// The loads they rest on.
-    pub fitted_on: FittedOn,
+    pub ranges: Ranges,
 }
 
 /// Fits, looks for a knee, draws intervals and judges what they are worth.
@@ -55,12 +55,12 @@ pub struct Calibration {
 /// # Errors
 /// If there is no sample, or all are of one load.
 pub fn calibrate(samples: &[StepSample], ask: &Ask) -> Result<Calibration, CalibrationError> {
-    let fitted_on = FittedOn::of(samples).ok_or(CalibrationError::NoSteps)?;
-    if fitted_on.is_one_load() {
+    let ranges = Ranges::of(samples).ok_or(CalibrationError::NoSteps)?;
+    if ranges.is_one_load() {
         return Err(CalibrationError::OneLoad {
             samples: samples.len(),
-            batch: f64::midpoint(fitted_on.batch.0, fitted_on.batch.1),
-            context: f64::midpoint(fitted_on.context.0, fitted_on.context.1),
+            batch: f64::midpoint(ranges.batch.0, ranges.batch.1),
+            context: f64::midpoint(ranges.context.0, ranges.context.1),
         });
     }
     let mut fit = Fit::of(samples, ask.form, &ask.priors)?;
@@ -73,7 +73,7 @@ pub fn calibrate(samples: &[StepSample], ask: &Ask) -> Result<Calibration, Calib
         fit,
         resamples,
         identified,
-        fitted_on,
+        ranges,
     })
 }
 

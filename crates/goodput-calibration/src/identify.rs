@@ -1,6 +1,7 @@
 //! Which coefficients the samples settle, and which load points would settle the others.
 
 use goodput_stats::Interval;
+use serde::Serialize;
 
 use crate::{
     bootstrap::Resamples,
@@ -19,7 +20,8 @@ const NEGLIGIBLE: f64 = 0.03;
 pub const ILL_CONDITIONED: f64 = 1e4;
 
 /// How far a coefficient is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Known {
     /// Its interval is narrow.
     Settled,

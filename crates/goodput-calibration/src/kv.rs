@@ -1,11 +1,12 @@
 //! How much context fits, where the engine or a curve tells.
 
 use goodput_stats::quantile;
+use serde::Serialize;
 
 use crate::observed::Observed;
 
 /// Tokens that the KV cache holds, as seen.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct KvSeen {
     /// Tokens: the median over the looks.
     pub tokens: f64,

@@ -7,10 +7,11 @@
 //! one for each row. All are the same kind of [`StepSample`], and [`calibrate`] fits them.
 //!
 //! What the samples do not settle is said ([`Identified`]), and so are the loads on which the
-//! coefficients rest ([`FittedOn`]).
+//! coefficients rest ([`Ranges`]).
 
 mod bootstrap;
 mod calibration;
+mod document;
 mod error;
 mod fit;
 mod form;
@@ -21,6 +22,7 @@ mod nnls;
 mod observed;
 mod points;
 mod predict;
+mod profile;
 mod range;
 mod requests;
 mod sample;
@@ -30,6 +32,7 @@ mod tests;
 
 pub use bootstrap::{COVERAGE, Resamples};
 pub use calibration::{Ask, Calibration, calibrate};
+pub use document::{CalibrationDocument, CoefficientRow, PointQuality};
 pub use error::CalibrationError;
 pub use fit::{Fit, Prior};
 pub use form::{Form, Routing, Term};
@@ -40,7 +43,8 @@ pub use nnls::Normal;
 pub use observed::Observed;
 pub use points::PointFacts;
 pub use predict::{Load, Means, Replica};
-pub use range::FittedOn;
+pub use profile::{form_of, priors_of};
+pub use range::{Asked, Ranges, outside};
 pub use requests::requests_of;
 pub use sample::StepSample;
 pub use streams::{Steps, steps_of};

@@ -214,16 +214,52 @@ fn pauses_are_counted_and_move_nothing() {
 
 #[test]
 fn a_load_outside_of_what_was_fitted_is_said() {
-    let range = FittedOn {
+    let ranges = Ranges {
         batch: (1.0, 24.0),
         context: (200.0, 1_000.0),
-        context_sum: (200.0, 20_000.0),
         prefill: Some((100.0, 2_000.0)),
         points: 3,
         samples: 1_000,
     };
-    assert_eq!(range.outside(12.0, 500.0, 300.0), None);
-    let warning = range.outside(100.0, 500.0, 9_000.0).unwrap();
-    assert!(warning.contains("a batch of 100 (fitted on 1 to 24)"), "{warning}");
-    assert!(warning.contains("a prompt of 9000"), "{warning}");
+    let fitted = ranges.fitted_on(None, None);
+    let asked = |decodes, context, prompt| Asked {
+        decodes: Some(decodes),
+        context_tokens: Some(context),
+        prompt_tokens: Some(prompt),
+        rate_req_s: Some(1e9),
+    };
+    assert_eq!(outside(Some(&fitted), &asked(12.0, 500.0, 50.0)), None);
+    assert_eq!(outside(None, &asked(1e9, 1e9, 1e9)), None);
+    let warning = outside(Some(&fitted), &asked(100.0, 500.0, 9_000.0)).unwrap();
+    assert!(warning.contains("decoding sequences 100 (fitted on 1 to 24)"), "{warning}");
+    assert!(warning.contains("prompt tokens 9000"), "{warning}");
+    assert!(!warning.contains("context"), "{warning}");
+}
+
+/// What is written as a profile is read back, holds the coefficients, and names what it was fitted on.
+#[test]
+fn a_calibration_is_written_as_a_profile_and_read_back() {
+    let truth = quiet("qwen3-8b-h100");
+    let runs = [
+        closed_loop(&truth, 1, 12, (400.0, 60.0)),
+        closed_loop(&truth, 16, 60, (800.0, 100.0)),
+    ];
+    let samples: Vec<StepSample> = observed(&runs)
+        .iter()
+        .flat_map(|r| steps_of(r, None).samples)
+        .collect();
+    let calibration = calibrate(&samples, &Ask::default()).unwrap();
+    let fitted = calibration.ranges.fitted_on(None, None);
+    let profile = calibration.profile(&truth, fitted, "a test".to_owned());
+    let again = Profile::parse("again.toml", &profile.to_toml()).unwrap();
+    assert_eq!(again, profile);
+    assert!(again.fitted_on.is_some() && !again.intervals.is_empty());
+    let (time, was) = (&again.step_time, &truth.step_time);
+    let step = |t: &goodput_perf_model::StepTime| t.overhead_s + t.weights_s;
+    near(Some(step(time)), step(was), 0.005, "step");
+    assert!((time.weights_s - truth.weight_floor_s().unwrap()).abs() < 1e-12);
+    for interval in &again.intervals {
+        let value = interval.coefficient.of(time).unwrap();
+        assert!(interval.low_s <= value && value <= interval.high_s, "{interval:?} {value}");
+    }
 }
