@@ -80,6 +80,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "goodput-report",
         &[
+            "goodput-calibration",
             "goodput-ledger",
             "goodput-record",
             "goodput-slo",

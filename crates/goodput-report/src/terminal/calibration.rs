@@ -1,0 +1,148 @@
+//! What a calibration found.
+
+use goodput_calibration::{CalibrationDocument, CoefficientRow, Known, PointQuality};
+
+use crate::{
+    number::{number, percent_short},
+    style::{Ink, Style, wrap},
+};
+
+/// Columns of a coefficient's words.
+const WORDS: usize = 40;
+
+/// The coefficients with their intervals, how well each load is met, and what is open.
+#[must_use]
+pub fn calibration(found: &CalibrationDocument, style: Style) -> String {
+    let mut out = head(found);
+    out.push('\n');
+    out += &style.paint(Ink::Heading, "COEFFICIENTS");
+    out += "                                   value   90% interval     of a step\n";
+    for row in &found.coefficients {
+        out += &coefficient(row, style);
+    }
+    if let Some(knee) = found.knee_tokens {
+        out += &format!("arithmetic outgrows the weight reads from {} tokens in a step on\n", number(knee));
+    }
+    out.push('\n');
+    out += &style.paint(Ink::Heading, "LOADS");
+    out += "    point  samples   batch    step   fit is off by\n";
+    for point in &found.points {
+        out += &load(point);
+    }
+    let open: Vec<String> = found.coefficients.iter().filter_map(opening).collect();
+    if !open.is_empty() || !found.warnings.is_empty() {
+        out.push('\n');
+    }
+    for line in open.iter().chain(&found.warnings) {
+        out += &marked("!", line, style);
+    }
+    for line in &found.advice {
+        out += &marked("-> would settle it:", line, style);
+    }
+    out
+}
+
+fn head(found: &CalibrationDocument) -> String {
+    let mut out = format!("records   {}\n", found.folders.join(" "));
+    out += &format!("samples   {} {}", found.samples, found.samples_are);
+    for (count, what) in [
+        (found.pauses, "pauses left out"),
+        (found.unclear, "not clear who took part"),
+        (found.waiting, "with waiting prompts"),
+    ] {
+        if count > 0 {
+            out += &format!(" | {count} {what}");
+        }
+    }
+    out += &format!("\nfit       median error {}", percent_short(found.median_error));
+    match found.condition {
+        Some(condition) => out += &format!(" | condition number {}\n", number(condition)),
+        None => out += " | some coefficients have no data\n",
+    }
+    let ranges = &found.ranges;
+    out += &format!(
+        "holds for {} to {} sequences decoding, contexts of {} to {} tokens",
+        number(ranges.batch.0),
+        number(ranges.batch.1),
+        number(ranges.context.0),
+        number(ranges.context.1)
+    );
+    match ranges.prefill {
+        Some((low, high)) => out += &format!(", prompts of {} to {}\n", number(low), number(high)),
+        None => out += ", no prompts\n",
+    }
+    if let Some(kv) = found.kv {
+        out += &format!(
+            "KV cache  {} tokens [{} to {}], by its usage at {} looks\n",
+            number(kv.tokens),
+            number(kv.quartiles.0),
+            number(kv.quartiles.1),
+            kv.looks
+        );
+    }
+    out
+}
+
+fn coefficient(row: &CoefficientRow, style: Style) -> String {
+    let interval = row
+        .interval
+        .map_or_else(|| "no data".to_owned(), |(low, high)| format!("[{} to {}]", time(low), time(high)));
+    let known = match row.known {
+        Known::Settled => String::new(),
+        Known::Negligible => "of no account".to_owned(),
+        Known::Unsettled => style.paint(Ink::Alarm, "not settled"),
+        Known::NoData => style.paint(Ink::Alarm, "no data"),
+    };
+    let line = format!(
+        "  {:<9} {:<WORDS$} {:>9}   {:<22} {:>4}  {known}",
+        row.name,
+        row.words,
+        time(row.seconds),
+        interval,
+        percent_short(row.share),
+    );
+    format!("{}\n", line.trim_end())
+}
+
+fn load(point: &PointQuality) -> String {
+    format!(
+        "  {:>12}  {:>7}  {:>6}  {:>7}   {:>+5.1} %\n",
+        point.point,
+        point.samples,
+        number(point.batch),
+        time(point.seconds),
+        100.0 * point.bias
+    )
+}
+
+/// Why a coefficient is open.
+fn opening(row: &CoefficientRow) -> Option<String> {
+    match row.known {
+        Known::Settled | Known::Negligible => None,
+        Known::NoData => Some(format!("{}: no sample depends on it; it is taken as 0", row.name)),
+        Known::Unsettled => Some(match row.mistaken_for {
+            Some(other) => format!("{}: these records cannot tell it from {other}", row.name),
+            None => format!("{}: its interval is wide", row.name),
+        }),
+    }
+}
+
+fn marked(mark: &str, line: &str, style: Style) -> String {
+    let mut out = String::new();
+    for (i, part) in wrap(line, style.width.saturating_sub(mark.len() + 1)).into_iter().enumerate() {
+        let lead = if i == 0 { mark.to_owned() } else { " ".repeat(mark.len()) };
+        out += &format!("{lead} {part}\n");
+    }
+    out
+}
+
+/// Seconds in the unit that reads best.
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s == 0.0 => "0".to_owned(),
+        s if s >= 0.9995 => format!("{} s", number(s)),
+        s if s >= 0.9995e-3 => format!("{} ms", number(s * 1e3)),
+        s if s >= 0.9995e-6 => format!("{} us", number(s * 1e6)),
+        s => format!("{} ns", number(s * 1e9)),
+    }
+}
