@@ -100,17 +100,17 @@ impl CoefficientRow {
 }
 
 impl Calibration {
-    /// How well each load point is met, pauses left out.
+    /// How well each load point is met. Pauses are in it: a token that is read late makes the next gap
+    /// short, so that leaving out the long ones alone would move the mean.
     #[must_use]
     pub fn quality(&self, samples: &[StepSample]) -> Vec<PointQuality> {
         let mut numbers: Vec<u32> = samples.iter().map(|s| s.point).collect();
         numbers.sort_unstable();
         numbers.dedup();
         let of = |point| {
-            let all = samples.iter().zip(&self.fit.weights);
-            let own: Vec<&StepSample> = all
-                .filter(|(s, weight)| s.point == point && **weight > 0.0 && s.decodes > 0.0)
-                .map(|(s, _)| s)
+            let own: Vec<&StepSample> = samples
+                .iter()
+                .filter(|s| s.point == point && s.decodes > 0.0)
                 .collect();
             let sum = |f: &dyn Fn(&StepSample) -> f64| own.iter().map(|s| f(s)).sum::<f64>();
             let (seconds, steps) = (sum(&|s| s.seconds), sum(&|s| s.steps));

@@ -1,3 +1,5 @@
+mod coverage;
+
 use std::{cell::RefCell, rc::Rc};
 
 use goodput_perf_model::Profile;

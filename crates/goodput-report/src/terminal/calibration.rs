@@ -136,13 +136,21 @@ fn marked(mark: &str, line: &str, style: Style) -> String {
     out
 }
 
-/// Seconds in the unit that reads best.
+/// Seconds with four significant digits in the unit that reads best: an interval may be as narrow as
+/// one part in a thousand.
 fn time(seconds: f64) -> String {
-    match seconds {
-        s if s == 0.0 => "0".to_owned(),
-        s if s >= 0.9995 => format!("{} s", number(s)),
-        s if s >= 0.9995e-3 => format!("{} ms", number(s * 1e3)),
-        s if s >= 0.9995e-6 => format!("{} us", number(s * 1e6)),
-        s => format!("{} ns", number(s * 1e9)),
-    }
+    let (value, unit) = match seconds {
+        s if s <= 0.0 => return "0".to_owned(),
+        s if s >= 1.0 => (s, "s"),
+        s if s >= 1e-3 => (s * 1e3, "ms"),
+        s if s >= 1e-6 => (s * 1e6, "us"),
+        s => (s * 1e9, "ns"),
+    };
+    let decimals = match value {
+        v if v >= 999.95 => 0,
+        v if v >= 99.995 => 1,
+        v if v >= 9.9995 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$} {unit}")
 }
