@@ -42,8 +42,23 @@ pub struct CalibrationDocument {
     pub advice: Vec<String>,
     /// The size of the KV cache as seen; null: nothing told it.
     pub kv: Option<KvSeen>,
+    /// Refinement with the simulator in the loop; null: not asked for.
+    pub refined: Option<RefinedRow>,
     /// What a reader should know.
     pub warnings: Vec<String>,
+}
+
+/// A refinement in figures.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RefinedRow {
+    /// Load points that were replayed.
+    pub points: usize,
+    /// Simulations of all of them.
+    pub tries: usize,
+    /// Mean Huber loss of the logarithms of TTFT, TPOT and E2E quantiles, before.
+    pub before: f64,
+    /// The same after.
+    pub after: f64,
 }
 
 /// One coefficient.

@@ -174,6 +174,45 @@ fn whole_requests_give_the_coefficients_within_a_few_percent() {
     assert!(fit.median_error < 0.02, "{}", fit.median_error);
 }
 
+/// With the simulator in the loop a start that is off by a fifth finds back, in bounded work and always
+/// the same way.
+#[test]
+fn refinement_brings_a_wrong_start_to_the_truth() {
+    let truth = quiet("qwen3-8b-h100");
+    let users = [1, 8, 16];
+    let runs = [
+        closed_loop(&truth, users[0], 20, (2_000.0, 30.0)),
+        closed_loop(&truth, users[1], 50, (800.0, 50.0)),
+        closed_loop(&truth, users[2], 80, (300.0, 60.0)),
+    ];
+    let runs = observed(&runs);
+    let samples: Vec<StepSample> = runs.iter().flat_map(|r| requests_of(r)).collect();
+    let mut wrong = calibrate(&samples, &Ask::default()).unwrap();
+    let found = wrong.fit.theta.clone();
+    for (theta, factor) in wrong.fit.theta.iter_mut().zip([1.1, 1.3, 0.8, 0.8, 1.0, 1.0]) {
+        *theta *= factor;
+    }
+    let points: Vec<Replayed> = runs
+        .iter()
+        .zip(users)
+        .filter_map(|(run, users)| Replayed::of(run, Some(users)))
+        .collect();
+    assert_eq!(points.len(), 3);
+    let refined = refine(&wrong, &truth, &points, 100).unwrap();
+    assert!(refined.after <= 0.1 * refined.before, "{refined:?}");
+    assert!(refined.tries <= 100);
+    let better = wrong.clone().refined(&refined);
+    let time = &truth.step_time;
+    near(better.fit.get(Term::Step), time.overhead_s + time.weights_s, 0.02, "step");
+    near(better.fit.get(Term::Prefill), time.prefill_s, 0.05, "prefill");
+    // A start that is right stays where it is.
+    wrong.fit.theta = found;
+    let again = |tries| refine(&wrong, &truth, &points, tries).unwrap();
+    assert!(again(12).after <= again(1).before);
+    assert!(again(1).before < 1e-3, "{:?}", again(1));
+    assert_eq!(again(12), again(12));
+}
+
 #[test]
 fn one_load_is_refused_and_no_request_too() {
     let truth = quiet("laptop");

@@ -14,6 +14,7 @@ mod capacity;
 mod closed;
 mod open;
 mod table;
+mod tail;
 
 use std::path::Path;
 

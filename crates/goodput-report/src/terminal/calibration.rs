@@ -59,6 +59,12 @@ fn head(found: &CalibrationDocument) -> String {
         Some(condition) => out += &format!(" | condition number {}\n", number(condition)),
         None => out += " | some coefficients have no data\n",
     }
+    if let Some(refined) = found.refined {
+        out += &format!(
+            "refined   on {} load points, {} replays: loss {:.3e} to {:.3e}\n",
+            refined.points, refined.tries, refined.before, refined.after
+        );
+    }
     let ranges = &found.ranges;
     out += &format!(
         "holds for {} to {} sequences decoding, contexts of {} to {} tokens",

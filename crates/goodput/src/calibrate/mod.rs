@@ -4,8 +4,8 @@ mod limits;
 mod records;
 
 use goodput_calibration::{
-    Ask, Calibration, CalibrationDocument, CalibrationError, CoefficientRow, Form, KvSeen, calibrate as fit,
-    form_of, kv_seen, priors_of,
+    Ask, Calibration, CalibrationDocument, CalibrationError, CoefficientRow, Form, KvSeen, RefinedRow,
+    calibrate as fit, form_of, kv_seen, priors_of, refine,
 };
 use goodput_perf_model::Profile;
 use goodput_report::{json, terminal};
@@ -46,7 +46,14 @@ pub(crate) fn calibrate(flags: &CalibrateFlags, voice: Voice) -> Result<Exit, Fa
         },
     )
     .map_err(refused)?;
-    let document = document(&records, &calibration, kv);
+    let (calibration, refined) = match flags.refine {
+        Some(tries) => replay(&records, calibration, &limits.whole(kv.map(|k| k.tokens))?, tries as usize)?,
+        None => (calibration, None),
+    };
+    let document = CalibrationDocument {
+        refined,
+        ..document(&records, &calibration, kv)
+    };
     if let Some(out) = &flags.out {
         let base = limits.whole(kv.map(|seen| seen.tokens))?;
         let profile = profile(&records, &calibration, &base);
@@ -60,6 +67,27 @@ pub(crate) fn calibrate(flags: &CalibrateFlags, voice: Voice) -> Result<Exit, Fa
         voice.say(&format!("profile: {}", out.display()));
     }
     Ok(Exit::Yes)
+}
+
+/// Refines by replaying the measured requests.
+fn replay(
+    records: &Records,
+    calibration: Calibration,
+    base: &Profile,
+    tries: usize,
+) -> Result<(Calibration, Option<RefinedRow>), Failure> {
+    let points = records.replayed();
+    let Some(refined) = refine(&calibration, base, &points, tries).filter(|_| !points.is_empty()) else {
+        return Err(Failure::usage("no load point can be replayed")
+            .hint("it takes 20 requests that all ended well, without prefix hits, and limits that admit them"));
+    };
+    let row = RefinedRow {
+        points: points.len(),
+        tries: refined.tries,
+        before: refined.before,
+        after: refined.after,
+    };
+    Ok((calibration.refined(&refined), Some(row)))
 }
 
 fn refused(error: CalibrationError) -> Failure {
@@ -103,6 +131,7 @@ fn document(records: &Records, calibration: &Calibration, kv: Option<KvSeen>) ->
         ranges: calibration.ranges.clone(),
         advice: identified.advice.iter().map(|a| a.words().to_owned()).collect(),
         kv,
+        refined: None,
         warnings: records.warnings(calibration.fit.pauses),
     }
 }

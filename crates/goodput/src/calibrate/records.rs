@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use goodput_calibration::{Observed, PointFacts, StepSample, requests_of, steps_of};
+use goodput_calibration::{Observed, PointFacts, Replayed, StepSample, requests_of, steps_of};
 use goodput_ledger::PointRow;
 use goodput_perf_model::Extent;
 use goodput_record::SeriesId;
@@ -82,6 +82,20 @@ impl Records {
             let facts = result.points.iter().filter_map(|p| facts(p, number * FOLDER));
             self.samples.extend(facts.flat_map(|f| f.samples()));
         }
+    }
+
+    /// Load points that can be sent again to a simulated engine, as they were sent.
+    pub(super) fn replayed(&self) -> Vec<Replayed> {
+        let mut points = Vec::new();
+        for (number, (run, result)) in (0_u32..).zip(self.runs.iter().zip(&self.results)) {
+            for row in &result.points {
+                let point = number * FOLDER + row.point;
+                let own = run.requests.iter().filter(|r| r.point == point);
+                let own: Vec<Observed> = own.cloned().collect();
+                points.extend(Replayed::of(&own, row.concurrency));
+            }
+        }
+        points
     }
 
     /// The folders as typed.

@@ -22,6 +22,9 @@ pub(crate) struct CalibrateFlags {
     /// Limit of the engine, e.g. max_num_seqs=64; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Refine with the simulator in the loop: at most N replays of the measured requests
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(20..=100_000))]
+    pub(crate) refine: Option<u32>,
     /// Refits for the intervals
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(200..=100_000),
         hide_short_help = true)]
