@@ -4,7 +4,7 @@ use crate::{
     bootstrap::Resamples,
     error::CalibrationError,
     fit::{Fit, Prior},
-    form::{Term, Form},
+    form::{Form, Term},
     identify::{Identified, identify},
     range::Ranges,
     sample::StepSample,
@@ -81,16 +81,14 @@ pub fn calibrate(samples: &[StepSample], ask: &Ask) -> Result<Calibration, Calib
 /// coefficient, and tile stairs look like a knee at first sight.
 const KNEE_GAIN: f64 = 0.1;
 
-fn with_knee(
-    samples: &[StepSample],
-    ask: &Ask,
-    plain: Fit,
-) -> Result<Fit, CalibrationError> {
+fn with_knee(samples: &[StepSample], ask: &Ask, plain: Fit) -> Result<Fit, CalibrationError> {
     let widest = samples.iter().map(StepSample::batch).fold(0.0, f64::max);
     let mut best = plain;
     let mut to_beat = best.sigma * (1.0 - KNEE_GAIN);
     // Enough samples must lie on both sides for a knee to be more than a second slope.
-    for knee in [24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0, 384.0, 512.0] {
+    for knee in [
+        24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0, 384.0, 512.0,
+    ] {
         let beyond = samples.iter().filter(|s| s.batch() > knee).count();
         if knee > widest * 0.8 || beyond * 10 < samples.len() {
             continue;

@@ -4,7 +4,7 @@ use goodput_stats::quantile;
 
 use crate::{
     error::CalibrationError,
-    form::{Term, Form},
+    form::{Form, Term},
     nnls::Normal,
     sample::StepSample,
 };
@@ -115,6 +115,12 @@ impl Fit {
     #[must_use]
     pub fn seconds(&self, sample: &StepSample) -> f64 {
         dot(&self.form.row(sample), &self.theta)
+    }
+
+    /// The weight a sample has where Huber's function forgives nothing, for a sample that counts once.
+    pub(crate) fn full_weight(&self, sample: &StepSample) -> f64 {
+        let scale = self.seconds(sample).max(sample.seconds * 0.1);
+        1.0 / (scale * scale)
     }
 
     /// The normal equations of some of the samples, under the weights of this fit.
@@ -232,11 +238,15 @@ pub(crate) fn add_priors(normal: &mut Normal, form: &Form, priors: &[Prior], sig
         let Some(place) = columns.iter().position(|c| *c == prior.coefficient) else {
             continue;
         };
-        let weight = sigma.max(LEAST_SIGMA) / prior.spread;
         let mut row = vec![0.0; columns.len()];
         row[place] = 1.0;
-        normal.add(&row, prior.value, weight * weight);
+        normal.add(&row, prior.value, prior_weight(prior, sigma));
     }
+}
+
+pub(crate) fn prior_weight(prior: &Prior, sigma: f64) -> f64 {
+    let weight = sigma.max(LEAST_SIGMA) / prior.spread;
+    weight * weight
 }
 
 fn relative(measured: f64, fitted: f64) -> f64 {

@@ -4,11 +4,7 @@ use goodput_stats::Interval;
 use serde::Serialize;
 
 use crate::{
-    bootstrap::Resamples,
-    fit::Fit,
-    form::Term,
-    linear::Square,
-    nnls::column_lengths,
+    bootstrap::Resamples, fit::Fit, form::Term, linear::Square, nnls::column_lengths,
     sample::StepSample,
 };
 
@@ -104,7 +100,9 @@ pub struct Identified {
 pub fn identify(samples: &[StepSample], fit: &Fit, resamples: &Resamples) -> Identified {
     let columns = fit.form.coefficients();
     let gram = fit.whole(samples).gram;
-    let filled: Vec<usize> = (0..columns.len()).filter(|&i| gram.at(i, i) > 0.0).collect();
+    let filled: Vec<usize> = (0..columns.len())
+        .filter(|&i| gram.at(i, i) > 0.0)
+        .collect();
     let scaled = gram.scaled(&column_lengths(&gram)).of_only(&filled);
     let values = scaled.eigenvalues();
     let (low, high) = (values.first().copied(), values.last().copied());
@@ -160,8 +158,9 @@ fn shares(samples: &[StepSample], fit: &Fit) -> Vec<(f64, f64)> {
             continue;
         }
         let seconds = fit.seconds(sample).max(sample.seconds * 0.1);
-        for ((share, most), (x, theta)) in
-            shares.iter_mut().zip(fit.form.row(sample).iter().zip(&fit.theta))
+        for ((share, most), (x, theta)) in shares
+            .iter_mut()
+            .zip(fit.form.row(sample).iter().zip(&fit.theta))
         {
             *most = most.max(x / seconds);
             *share = share.max(x * theta / seconds);
@@ -185,9 +184,9 @@ fn nearest(inverse: &Square, place: usize) -> Option<usize> {
 
 fn advice(samples: &[StepSample], coefficients: &[Estimated]) -> Vec<Advice> {
     let open = |wanted: Term| {
-        coefficients.iter().any(|e| {
-            e.coefficient == wanted && matches!(e.known, Known::Unsettled | Known::NoData)
-        })
+        coefficients
+            .iter()
+            .any(|e| e.coefficient == wanted && matches!(e.known, Known::Unsettled | Known::NoData))
     };
     let decoding = || samples.iter().filter(|s| s.decodes > 0.0);
     let batches = range(decoding().map(StepSample::batch));
@@ -204,9 +203,7 @@ fn advice(samples: &[StepSample], coefficients: &[Estimated]) -> Vec<Advice> {
         advice.push(Advice::Alone);
     }
     let per_sequence = open(Term::Sequence) || open(Term::Compute);
-    if (per_sequence || open(Term::Context) || open(Term::Experts))
-        && !wide(batches, 4.0)
-    {
+    if (per_sequence || open(Term::Context) || open(Term::Experts)) && !wide(batches, 4.0) {
         advice.push(Advice::LargerBatch);
     }
     if (open(Term::Sequence) || open(Term::Context)) && !wide(contexts, 4.0) {

@@ -67,7 +67,11 @@ impl Square {
         let mut scaled = Self::zeros(self.size);
         for row in 0..self.size {
             for column in 0..self.size {
-                scaled.add(row, column, self.at(row, column) / (scale[row] * scale[column]));
+                scaled.add(
+                    row,
+                    column,
+                    self.at(row, column) / (scale[row] * scale[column]),
+                );
             }
         }
         scaled
@@ -222,7 +226,10 @@ mod tests {
         }
         for (k, value) in a.eigenvalues().into_iter().enumerate() {
             let angle = (k + 1) as f64 * std::f64::consts::PI / (n + 1) as f64;
-            assert!((value - (2.0 - 2.0 * libm::cos(angle))).abs() < 1e-12, "{k}");
+            assert!(
+                (value - (2.0 - 2.0 * libm::cos(angle))).abs() < 1e-12,
+                "{k}"
+            );
         }
     }
 }

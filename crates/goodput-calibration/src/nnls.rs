@@ -166,7 +166,10 @@ mod tests {
     #[test]
     fn a_line_through_points_is_found() {
         let x = problem(&[&[1.0, 1.0], &[1.0, 2.0], &[1.0, 3.0]], &[3.0, 5.0, 7.0]).solve();
-        assert!((x[0] - 1.0).abs() < 1e-10 && (x[1] - 2.0).abs() < 1e-10, "{x:?}");
+        assert!(
+            (x[0] - 1.0).abs() < 1e-10 && (x[1] - 2.0).abs() < 1e-10,
+            "{x:?}"
+        );
     }
 
     // Without the bound the slope would be -2; with it the best constant is the mean.

@@ -92,7 +92,10 @@ impl Replica {
             let prompts = others * decodes / gaps.max(1.0);
             let step_s = self.step_s(demand, 1.0 + others * decodes, prompts);
             let ttft_s = self.ttft_s(demand, step_s, others * decodes);
-            (decodes * (1.0 + ttft_s / (gaps * step_s).max(1e-12)), step_s)
+            (
+                decodes * (1.0 + ttft_s / (gaps * step_s).max(1e-12)),
+                step_s,
+            )
         };
         let most = users.min(self.slots);
         let (mut low, mut high) = (0.0, most);

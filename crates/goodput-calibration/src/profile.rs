@@ -80,9 +80,10 @@ impl Calibration {
             };
             let (wanted, less) = match (term, coefficient(term)) {
                 (_, Some(coefficient)) => (coefficient, 0.0),
-                (Term::Step, None) => {
-                    (Coefficient::Overhead, fit.theta[place] - step_time.overhead_s)
-                }
+                (Term::Step, None) => (
+                    Coefficient::Overhead,
+                    fit.theta[place] - step_time.overhead_s,
+                ),
                 _ => continue,
             };
             intervals.push(CoefficientInterval {

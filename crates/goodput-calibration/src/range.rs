@@ -92,10 +92,30 @@ pub fn outside(fitted_on: Option<&FittedOn>, asked: &Asked) -> Option<String> {
         }
     };
     look("decoding sequences", asked.decodes, fitted.decodes, false);
-    look("context tokens", asked.context_tokens, fitted.context_tokens, true);
-    look("prompt tokens", asked.prompt_tokens, fitted.prompt_tokens, false);
-    look("requests a second", asked.rate_req_s, fitted.rate_req_s, false);
-    (!said.is_empty()).then(|| format!("outside of what the profile was fitted on: {}", said.join(", ")))
+    look(
+        "context tokens",
+        asked.context_tokens,
+        fitted.context_tokens,
+        true,
+    );
+    look(
+        "prompt tokens",
+        asked.prompt_tokens,
+        fitted.prompt_tokens,
+        false,
+    );
+    look(
+        "requests a second",
+        asked.rate_req_s,
+        fitted.rate_req_s,
+        false,
+    );
+    (!said.is_empty()).then(|| {
+        format!(
+            "outside of what the profile was fitted on: {}",
+            said.join(", ")
+        )
+    })
 }
 
 fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {

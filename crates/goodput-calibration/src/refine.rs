@@ -51,7 +51,9 @@ pub fn refine(
         points,
         left: tries.max(1),
     };
-    let moved: Vec<usize> = (0..fit.theta.len()).filter(|&i| fit.theta[i] > 0.0).collect();
+    let moved: Vec<usize> = (0..fit.theta.len())
+        .filter(|&i| fit.theta[i] > 0.0)
+        .collect();
     let mut at = vec![0.0; fit.theta.len()];
     let before = trial.loss(&at)?;
     if points.is_empty() {
@@ -77,7 +79,11 @@ impl Calibration {
     pub fn refined(mut self, refined: &Refined) -> Self {
         let factor = |i: usize| {
             let was = self.fit.theta[i];
-            if was > 0.0 { refined.theta[i] / was } else { 1.0 }
+            if was > 0.0 {
+                refined.theta[i] / was
+            } else {
+                1.0
+            }
         };
         let factors: Vec<f64> = (0..self.fit.theta.len()).map(factor).collect();
         for theta in &mut self.resamples.thetas {
@@ -108,7 +114,9 @@ impl Trial<'_> {
     /// The coefficients at these logarithms of factors.
     fn theta(&self, at: &[f64]) -> Vec<f64> {
         let moved = self.start.iter().zip(at);
-        moved.map(|(t, by)| t * libm::exp(by.clamp(-REACH, REACH))).collect()
+        moved
+            .map(|(t, by)| t * libm::exp(by.clamp(-REACH, REACH)))
+            .collect()
     }
 
     /// Mean loss over points, figures and levels. `None` when all tries are spent.
@@ -117,12 +125,20 @@ impl Trial<'_> {
         let theta = self.theta(at);
         let mut profile = self.base.clone();
         profile.step_time = self.form.step_time(&theta, self.base.weight_floor_s());
-        let ingest = self.form.coefficients().iter().position(|c| *c == Term::Ingest);
+        let ingest = self
+            .form
+            .coefficients()
+            .iter()
+            .position(|c| *c == Term::Ingest);
         profile.ingest_s = ingest.map_or(0.0, |i| theta[i]);
         let (mut sum, mut count) = (0.0, 0.0);
         for point in self.points {
             let simulated = point.simulate(&profile)?;
-            for (got, want) in simulated.iter().flatten().zip(point.measured.iter().flatten()) {
+            for (got, want) in simulated
+                .iter()
+                .flatten()
+                .zip(point.measured.iter().flatten())
+            {
                 let off = libm::log(got.max(1e-9) / want.max(1e-9)).abs();
                 sum += if off <= HUBER {
                     off * off / 2.0
@@ -176,7 +192,9 @@ fn simplex(trial: &mut Trial<'_>, at: &mut [f64], moved: &[usize], best: f64) ->
     for &i in moved {
         let mut corner = at.to_vec();
         corner[i] += 0.03;
-        let Some(loss) = trial.loss(&corner) else { break };
+        let Some(loss) = trial.loss(&corner) else {
+            break;
+        };
         corners.push((loss, corner));
     }
     while corners.len() == moved.len() + 1 && moved.len() > 1 {
@@ -198,14 +216,22 @@ fn reflect(trial: &mut Trial<'_>, corners: &mut [(f64, Vec<f64>)]) -> Option<()>
         .map(|i| corners[..last].iter().map(|c| c.1[i]).sum::<f64>() / last as f64)
         .collect();
     let beyond = |by: f64, worst: &[f64]| -> Vec<f64> {
-        middle.iter().zip(worst).map(|(m, w)| m + by * (m - w)).collect()
+        middle
+            .iter()
+            .zip(worst)
+            .map(|(m, w)| m + by * (m - w))
+            .collect()
     };
     let mirrored = beyond(1.0, &corners[last].1);
     let loss = trial.loss(&mirrored)?;
     if loss < corners[0].0 {
         let further = beyond(2.0, &corners[last].1);
         let far = trial.loss(&further).unwrap_or(f64::INFINITY);
-        corners[last] = if far < loss { (far, further) } else { (loss, mirrored) };
+        corners[last] = if far < loss {
+            (far, further)
+        } else {
+            (loss, mirrored)
+        };
     } else if loss < corners[last - 1].0 {
         corners[last] = (loss, mirrored);
     } else {

@@ -37,7 +37,9 @@ impl Replayed {
     /// than twenty requests have no quantiles worth comparing.
     #[must_use]
     pub fn of(requests: &[Observed], users: Option<u32>) -> Option<Self> {
-        let whole = requests.iter().all(|r| r.first.is_some() && r.cached <= 0.0 && r.output >= 1.0);
+        let whole = requests
+            .iter()
+            .all(|r| r.first.is_some() && r.cached <= 0.0 && r.output >= 1.0);
         if !whole || requests.len() < 20 {
             return None;
         }
@@ -50,7 +52,13 @@ impl Replayed {
             output: r.output,
         });
         let measured = quantiles(times.collect());
-        let plan = |r: &&Observed| (r.sent - start, whole_u32(r.input).max(1), whole_u32(r.output));
+        let plan = |r: &&Observed| {
+            (
+                r.sent - start,
+                whole_u32(r.input).max(1),
+                whole_u32(r.output),
+            )
+        };
         Some(Self {
             users: users.map(|n| n as usize),
             requests: order.iter().map(plan).collect(),
@@ -97,7 +105,10 @@ fn quantiles(times: Vec<Times>) -> Quantiles {
     let of = |f: &dyn Fn(&Times) -> Option<f64>| {
         let mut values: Vec<f64> = times.iter().filter_map(f).collect();
         values.sort_by(f64::total_cmp);
-        LEVELS.iter().filter_map(|q| quantile(&values, *q)).collect()
+        LEVELS
+            .iter()
+            .filter_map(|q| quantile(&values, *q))
+            .collect()
     };
     [
         of(&|t| Some(t.ttft)),

@@ -73,7 +73,12 @@ impl Sink for Kept {
 }
 
 /// The records of a closed loop, as a run with kept gaps would leave them.
-fn closed_loop(profile: &Profile, users: u32, requests: u64, lengths: (f64, f64)) -> Vec<RequestRecord> {
+fn closed_loop(
+    profile: &Profile,
+    users: u32,
+    requests: u64,
+    lengths: (f64, f64),
+) -> Vec<RequestRecord> {
     let mut source = Users {
         due: (0..users)
             .map(|u| (Timestamp::from_millis(37 * u64::from(u)), u))
@@ -123,9 +128,24 @@ fn hold(calibration: &Calibration, truth: &Profile, share: f64) {
     let (fit, time) = (&calibration.fit, &truth.step_time);
     let step = time.overhead_s + time.weights_s;
     near(fit.get(Term::Step), step, share, "step");
-    near(fit.get(Term::Sequence), time.sequence_s, 3.0 * share, "sequence");
-    near(fit.get(Term::Context), time.context_s, 3.0 * share, "context");
-    near(fit.get(Term::Prefill), time.prefill_s, 3.0 * share, "prefill");
+    near(
+        fit.get(Term::Sequence),
+        time.sequence_s,
+        3.0 * share,
+        "sequence",
+    );
+    near(
+        fit.get(Term::Context),
+        time.context_s,
+        3.0 * share,
+        "context",
+    );
+    near(
+        fit.get(Term::Prefill),
+        time.prefill_s,
+        3.0 * share,
+        "prefill",
+    );
 }
 
 /// What an engine was made of comes back out of the instants of its tokens.
@@ -147,11 +167,24 @@ fn kept_gaps_give_back_the_coefficients_of_the_engine() {
         samples.extend(steps.samples);
     }
     assert!(samples.len() > 1_500, "{}", samples.len());
-    assert!(unclear * 20 < samples.len(), "{unclear} of {}", samples.len());
-    assert!(waiting * 20 < samples.len(), "{waiting} of {}", samples.len());
+    assert!(
+        unclear * 20 < samples.len(),
+        "{unclear} of {}",
+        samples.len()
+    );
+    assert!(
+        waiting * 20 < samples.len(),
+        "{waiting} of {}",
+        samples.len()
+    );
     let calibration = calibrate(&samples, &Ask::default()).unwrap();
     hold(&calibration, &truth, 0.002);
-    near(calibration.fit.get(Term::Pair), truth.step_time.pair_s, 0.02, "pair");
+    near(
+        calibration.fit.get(Term::Pair),
+        truth.step_time.pair_s,
+        0.02,
+        "pair",
+    );
     assert!(calibration.fit.sigma < 1e-4, "{}", calibration.fit.sigma);
     assert_eq!(calibration.identified.advice, []);
 }
@@ -166,10 +199,18 @@ fn whole_requests_give_the_coefficients_within_a_few_percent() {
         closed_loop(&truth, 8, 100, (800.0, 100.0)),
         closed_loop(&truth, 24, 200, (300.0, 120.0)),
     ];
-    let samples: Vec<StepSample> = observed(&runs).iter().flat_map(|r| requests_of(r)).collect();
+    let samples: Vec<StepSample> = observed(&runs)
+        .iter()
+        .flat_map(|r| requests_of(r))
+        .collect();
     let calibration = calibrate(&samples, &Ask::default()).unwrap();
     let (fit, time) = (&calibration.fit, &truth.step_time);
-    near(fit.get(Term::Step), time.overhead_s + time.weights_s, 0.03, "step");
+    near(
+        fit.get(Term::Step),
+        time.overhead_s + time.weights_s,
+        0.03,
+        "step",
+    );
     near(fit.get(Term::Prefill), time.prefill_s, 0.1, "prefill");
     assert!(fit.median_error < 0.02, "{}", fit.median_error);
 }
@@ -189,7 +230,12 @@ fn refinement_brings_a_wrong_start_to_the_truth() {
     let samples: Vec<StepSample> = runs.iter().flat_map(|r| requests_of(r)).collect();
     let mut wrong = calibrate(&samples, &Ask::default()).unwrap();
     let found = wrong.fit.theta.clone();
-    for (theta, factor) in wrong.fit.theta.iter_mut().zip([1.1, 1.3, 0.8, 0.8, 1.0, 1.0]) {
+    for (theta, factor) in wrong
+        .fit
+        .theta
+        .iter_mut()
+        .zip([1.1, 1.3, 0.8, 0.8, 1.0, 1.0])
+    {
         *theta *= factor;
     }
     let points: Vec<Replayed> = runs
@@ -203,8 +249,18 @@ fn refinement_brings_a_wrong_start_to_the_truth() {
     assert!(refined.tries <= 100);
     let better = wrong.clone().refined(&refined);
     let time = &truth.step_time;
-    near(better.fit.get(Term::Step), time.overhead_s + time.weights_s, 0.02, "step");
-    near(better.fit.get(Term::Prefill), time.prefill_s, 0.05, "prefill");
+    near(
+        better.fit.get(Term::Step),
+        time.overhead_s + time.weights_s,
+        0.02,
+        "step",
+    );
+    near(
+        better.fit.get(Term::Prefill),
+        time.prefill_s,
+        0.05,
+        "prefill",
+    );
     // A start that is right stays where it is.
     wrong.fit.theta = found;
     let again = |tries| refine(&wrong, &truth, &points, tries).unwrap();
@@ -219,7 +275,10 @@ fn one_load_is_refused_and_no_request_too() {
     let run = closed_loop(&truth, 1, 10, (400.0, 60.0));
     let samples = steps_of(&observed(&[run])[0], None).samples;
     let refused = calibrate(&samples, &Ask::default()).unwrap_err();
-    assert!(matches!(refused, CalibrationError::OneLoad { .. }), "{refused}");
+    assert!(
+        matches!(refused, CalibrationError::OneLoad { .. }),
+        "{refused}"
+    );
     assert_eq!(
         calibrate(&[], &Ask::default()).unwrap_err(),
         CalibrationError::NoSteps
@@ -272,7 +331,10 @@ fn a_load_outside_of_what_was_fitted_is_said() {
     assert_eq!(outside(Some(&fitted), &asked(12.0, 500.0, 50.0)), None);
     assert_eq!(outside(None, &asked(1e9, 1e9, 1e9)), None);
     let warning = outside(Some(&fitted), &asked(100.0, 500.0, 9_000.0)).unwrap();
-    assert!(warning.contains("decoding sequences 100 (fitted on 1 to 24)"), "{warning}");
+    assert!(
+        warning.contains("decoding sequences 100 (fitted on 1 to 24)"),
+        "{warning}"
+    );
     assert!(warning.contains("prompt tokens 9000"), "{warning}");
     assert!(!warning.contains("context"), "{warning}");
 }
@@ -301,6 +363,9 @@ fn a_calibration_is_written_as_a_profile_and_read_back() {
     assert!((time.weights_s - truth.weight_floor_s().unwrap()).abs() < 1e-12);
     for interval in &again.intervals {
         let value = interval.coefficient.of(time).unwrap();
-        assert!(interval.low_s <= value && value <= interval.high_s, "{interval:?} {value}");
+        assert!(
+            interval.low_s <= value && value <= interval.high_s,
+            "{interval:?} {value}"
+        );
     }
 }

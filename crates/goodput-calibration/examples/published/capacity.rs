@@ -22,7 +22,8 @@ fn curve_of_nim(folder: &Path) {
     let mut points = Vec::new();
     for row in read(&folder.join("doc_concurrency_tables.csv")) {
         let of = |name: &str| number(&row, name);
-        let (Some(users), Some(ttft), Some(itl)) = (of("concurrency"), of("ttft_avg_ms"), of("itl_avg_ms"))
+        let (Some(users), Some(ttft), Some(itl)) =
+            (of("concurrency"), of("ttft_avg_ms"), of("itl_avg_ms"))
         else {
             continue;
         };
@@ -34,7 +35,9 @@ fn curve_of_nim(folder: &Path) {
     }
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     let catalogue = Catalogue::builtin().expect("the built-in catalogue");
-    let model = catalogue.model("meta-llama/Meta-Llama-3.1-70B").expect("in the catalogue");
+    let model = catalogue
+        .model("meta-llama/Meta-Llama-3.1-70B")
+        .expect("in the catalogue");
     let device = catalogue.accelerator("H100-SXM").expect("in the catalogue");
     let memory = KvMemory {
         device_bytes: device.memory_bytes,
@@ -46,7 +49,10 @@ fn curve_of_nim(folder: &Path) {
     for (what, bytes) in [("fp8", 1), ("bf16", 2)] {
         let token = model.kv_shape().bytes_per_token_per_device(bytes, 2);
         let tokens = f64::from(memory.blocks(token, 16)) * 16.0;
-        println!("70B fp8 on 2 H100, 5000/500, {what} cache: memory holds {:.1} sequences", tokens / 5250.0);
+        println!(
+            "70B fp8 on 2 H100, 5000/500, {what} cache: memory holds {:.1} sequences",
+            tokens / 5250.0
+        );
     }
     match plateau(&points) {
         Some(cap) => println!("  seen decoding where more users add none: {cap:.1}"),

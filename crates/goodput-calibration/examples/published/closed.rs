@@ -1,6 +1,9 @@
 //! Closed loops: tables of concurrency, TTFT and TPOT.
 
-use std::{collections::{BTreeMap, BTreeSet}, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use goodput_calibration::{Fit, Form, Load, PointFacts, Replica, Routing, Term};
 use goodput_perf_model::Demand;
@@ -121,7 +124,11 @@ fn asked(group: &Group, waits: f64) -> Vec<(String, f64)> {
             };
             samples.extend(facts.samples());
         }
-        targets.push((format!("{} {isl}/{osl} x{}", group.name, target.0), *shape, *target));
+        targets.push((
+            format!("{} {isl}/{osl} x{}", group.name, target.0),
+            *shape,
+            *target,
+        ));
     }
     let form = Form {
         routing: group.routing,
@@ -179,15 +186,35 @@ fn groups(folder: &Path) -> Vec<Group> {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     for row in read(&folder.join("silicon_agg.csv.gz")) {
         let key = [
-            "model", "gpu", "precision", "backend", "backend_version", "source_class", "tp_size",
-            "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size",
+            "model",
+            "gpu",
+            "precision",
+            "backend",
+            "backend_version",
+            "source_class",
+            "tp_size",
+            "pp_size",
+            "attention_dp_size",
+            "moe_tp_size",
+            "moe_ep_size",
         ];
         let name = key.map(|k| text(&row, k)).join(" ");
         let drawn = text(&row, "source_class") != "local-aic-gap-analysis";
-        add(&mut groups, name, &row, drawn, ["concurrency", "ttft_ms", "tpot_ms", ""]);
+        add(
+            &mut groups,
+            name,
+            &row,
+            drawn,
+            ["concurrency", "ttft_ms", "tpot_ms", ""],
+        );
     }
     for row in read(&folder.join("silybench_sweep.csv")) {
-        let name = format!("{} {} {}", text(&row, "model"), text(&row, "gpu"), text(&row, "precision"));
+        let name = format!(
+            "{} {} {}",
+            text(&row, "model"),
+            text(&row, "gpu"),
+            text(&row, "precision")
+        );
         let columns = ["concurrency", "ttft_p95_ms", "tpot_p95_ms", "req_s"];
         add(&mut groups, name, &row, false, columns);
     }
@@ -218,7 +245,13 @@ fn groups(folder: &Path) -> Vec<Group> {
     clippy::cast_sign_loss,
     reason = "lengths of prompts"
 )]
-fn add(groups: &mut BTreeMap<String, Group>, name: String, row: &Row, drawn: bool, columns: [&str; 4]) {
+fn add(
+    groups: &mut BTreeMap<String, Group>,
+    name: String,
+    row: &Row,
+    drawn: bool,
+    columns: [&str; 4],
+) {
     let of = |column: &str| number(row, column);
     let (Some(users), Some(ttft), Some(tpot)) = (of(columns[0]), of(columns[1]), of(columns[2]))
     else {
@@ -241,7 +274,9 @@ fn add(groups: &mut BTreeMap<String, Group>, name: String, row: &Row, drawn: boo
         .curves
         .entry((isl as u32, osl as u32))
         .or_insert((shape, Vec::new()));
-    curve.1.push((users, ttft / 1e3, tpot / 1e3, of(columns[3])));
+    curve
+        .1
+        .push((users, ttft / 1e3, tpot / 1e3, of(columns[3])));
 }
 
 impl Group {

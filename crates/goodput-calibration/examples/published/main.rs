@@ -27,7 +27,9 @@ fn main() {
     let folder = Path::new(&folder).join("published");
     println!("CLOSED LOOP: fitted on all concurrencies but the highest, asked for the highest\n");
     closed::report(&folder, rows);
-    println!("\nOPEN LOOP (inference_perf_kubecon): fitted on stages 0 to 2, asked for the later ones\n");
+    println!(
+        "\nOPEN LOOP (inference_perf_kubecon): fitted on stages 0 to 2, asked for the later ones\n"
+    );
     open::report(&folder, rows);
     println!("\nWHERE THE KV CACHE CAPS CONCURRENCY\n");
     capacity::report(&folder);

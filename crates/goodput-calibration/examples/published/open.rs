@@ -39,7 +39,10 @@ pub(crate) fn report(folder: &Path, rows: bool) {
             // The harness counted two events a token: its own TPOT is half the truth.
             tpot: (of("e2e_mean_s") - of("ttft_mean_s")) / (output - 1.0),
         };
-        variants.entry(text(&row, "variant").to_owned()).or_default().push(stage);
+        variants
+            .entry(text(&row, "variant").to_owned())
+            .or_default()
+            .push(stage);
     }
     let (mut all, mut chunked) = (Vec::new(), Vec::new());
     let (mut poisson, mut even) = (Vec::new(), Vec::new());
@@ -49,7 +52,13 @@ pub(crate) fn report(folder: &Path, rows: bool) {
             if rows {
                 println!(
                     "  {variant:<34} stage {} at {:>5.1} req/s  TPOT {:>5.2} of {:>5.2} ms  TTFT p99 {:>4.0} (Poisson) {:>4.0} (even) of {:>4.0} ms",
-                    stage.number, stage.rate_sent, tpot * 1e3, stage.tpot * 1e3, tails.0 * 1e3, tails.1 * 1e3, stage.ttft_p99 * 1e3
+                    stage.number,
+                    stage.rate_sent,
+                    tpot * 1e3,
+                    stage.tpot * 1e3,
+                    tails.0 * 1e3,
+                    tails.1 * 1e3,
+                    stage.ttft_p99 * 1e3
                 );
             }
             all.push(error);
@@ -90,7 +99,9 @@ fn asked(stages: &[Stage]) -> Vec<(&Stage, f64, (f64, f64))> {
         slots: f64::INFINITY,
     };
     // The engine's slots, by the stages at which they were all taken; the way in, by the idle stage.
-    let slots = stages.iter().map(|s| s.rate_done * s.tpot * (s.output - 1.0));
+    let slots = stages
+        .iter()
+        .map(|s| s.rate_done * s.tpot * (s.output - 1.0));
     let slots = goodput_stats::whole_u32(slots.fold(1.0, f64::max) + 3.0);
     let demand_s = replica.step.seconds(&goodput_perf_model::Batch {
         prefill_tokens: goodput_stats::whole_u32(stages[0].input),
@@ -112,7 +123,15 @@ fn asked(stages: &[Stage]) -> Vec<(&Stage, f64, (f64, f64))> {
             asked.push((stage, f64::INFINITY, (f64::INFINITY, f64::INFINITY)));
             continue;
         };
-        let tail = |even| ingest_s + crate::tail::ttft_p99(&engine(replica.step, slots), stage.rate_sent, (stage.input, stage.output), even);
+        let tail = |even| {
+            ingest_s
+                + crate::tail::ttft_p99(
+                    &engine(replica.step, slots),
+                    stage.rate_sent,
+                    (stage.input, stage.output),
+                    even,
+                )
+        };
         asked.push((stage, means.tpot_s, (tail(false), tail(true))));
     }
     asked

@@ -26,7 +26,13 @@ pub(crate) fn ttft_p99(profile: &Profile, rate: f64, lengths: (f64, f64), even: 
     };
     let kept = Rc::new(Kept::default());
     let plan = Plan::until(Timestamp::from_seconds(SECONDS));
-    run(&mut Engine::new(profile), &mut arrivals, &kept, &plan, |_| {});
+    run(
+        &mut Engine::new(profile),
+        &mut arrivals,
+        &kept,
+        &plan,
+        |_| {},
+    );
     let records = kept.0.take();
     let times = records.iter().filter_map(|r| r.summary.ttft());
     let seconds: Vec<f64> = times.map(|t| t.as_secs_f64()).collect();

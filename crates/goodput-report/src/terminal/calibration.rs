@@ -21,7 +21,10 @@ pub fn calibration(found: &CalibrationDocument, style: Style) -> String {
         out += &coefficient(row, style);
     }
     if let Some(knee) = found.knee_tokens {
-        out += &format!("arithmetic outgrows the weight reads from {} tokens in a step on\n", number(knee));
+        out += &format!(
+            "arithmetic outgrows the weight reads from {} tokens in a step on\n",
+            number(knee)
+        );
     }
     out.push('\n');
     out += &style.paint(Ink::Heading, "LOADS");
@@ -54,7 +57,10 @@ fn head(found: &CalibrationDocument) -> String {
             out += &format!(" | {count} {what}");
         }
     }
-    out += &format!("\nfit       median error {}", percent_short(found.median_error));
+    out += &format!(
+        "\nfit       median error {}",
+        percent_short(found.median_error)
+    );
     match found.condition {
         Some(condition) => out += &format!(" | condition number {}\n", number(condition)),
         None => out += " | some coefficients have no data\n",
@@ -90,9 +96,10 @@ fn head(found: &CalibrationDocument) -> String {
 }
 
 fn coefficient(row: &CoefficientRow, style: Style) -> String {
-    let interval = row
-        .interval
-        .map_or_else(|| "no data".to_owned(), |(low, high)| format!("[{} to {}]", time(low), time(high)));
+    let interval = row.interval.map_or_else(
+        || "no data".to_owned(),
+        |(low, high)| format!("[{} to {}]", time(low), time(high)),
+    );
     let known = match row.known {
         Known::Settled => String::new(),
         Known::Negligible => "of no account".to_owned(),
@@ -125,7 +132,10 @@ fn load(point: &PointQuality) -> String {
 fn opening(row: &CoefficientRow) -> Option<String> {
     match row.known {
         Known::Settled | Known::Negligible => None,
-        Known::NoData => Some(format!("{}: no sample depends on it; it is taken as 0", row.name)),
+        Known::NoData => Some(format!(
+            "{}: no sample depends on it; it is taken as 0",
+            row.name
+        )),
         Known::Unsettled => Some(match row.mistaken_for {
             Some(other) => format!("{}: these records cannot tell it from {other}", row.name),
             None => format!("{}: its interval is wide", row.name),
@@ -135,8 +145,15 @@ fn opening(row: &CoefficientRow) -> Option<String> {
 
 fn marked(mark: &str, line: &str, style: Style) -> String {
     let mut out = String::new();
-    for (i, part) in wrap(line, style.width.saturating_sub(mark.len() + 1)).into_iter().enumerate() {
-        let lead = if i == 0 { mark.to_owned() } else { " ".repeat(mark.len()) };
+    for (i, part) in wrap(line, style.width.saturating_sub(mark.len() + 1))
+        .into_iter()
+        .enumerate()
+    {
+        let lead = if i == 0 {
+            mark.to_owned()
+        } else {
+            " ".repeat(mark.len())
+        };
         out += &format!("{lead} {part}\n");
     }
     out

@@ -10,7 +10,13 @@ use goodput_sweep::RunResult;
 use crate::{exit::Failure, talk::Voice};
 
 /// Limits without which a profile is not whole, by the names of `--set`.
-const NEEDED: [&str; 5] = ["max_num_seqs", "max_batched_tokens", "kv_blocks", "block_tokens", "context_limit"];
+const NEEDED: [&str; 5] = [
+    "max_num_seqs",
+    "max_batched_tokens",
+    "kv_blocks",
+    "block_tokens",
+    "context_limit",
+];
 /// What servers call them.
 const TOLD: [(&str, &str); 7] = [
     ("num_gpu_blocks", "kv_blocks"),
@@ -62,7 +68,9 @@ impl Limits {
                 self.profile.name.clone_from(&result.holds_for.model);
             }
             for (theirs, ours) in TOLD {
-                let Some(value) = server.flags.get(theirs) else { continue };
+                let Some(value) = server.flags.get(theirs) else {
+                    continue;
+                };
                 if self.profile.with(&format!("{ours}={value}")).is_ok() {
                     self.known.insert(ours);
                 }
@@ -86,7 +94,10 @@ impl Limits {
             let key = assignment.split('=').next().unwrap_or_default().trim();
             let plain = key.rsplit('.').next().unwrap_or(key).replace('-', "_");
             let named = NEEDED.into_iter().find(|n| *n == plain);
-            let told = TOLD.into_iter().find(|(theirs, _)| *theirs == plain).map(|t| t.1);
+            let told = TOLD
+                .into_iter()
+                .find(|(theirs, _)| *theirs == plain)
+                .map(|t| t.1);
             self.known.extend(named.or(told));
         }
         Ok(())
@@ -100,13 +111,24 @@ impl Limits {
             self.profile.kv_blocks = goodput_stats::whole_u32(blocks.floor());
             self.known.insert("kv_blocks");
         }
-        let missing: Vec<&str> = NEEDED.into_iter().filter(|n| !self.known.contains(n)).collect();
+        let missing: Vec<&str> = NEEDED
+            .into_iter()
+            .filter(|n| !self.known.contains(n))
+            .collect();
         if !missing.is_empty() {
             let example: Vec<String> = missing.iter().map(|m| format!("--set {m}=N")).collect();
-            return Err(Failure::usage(format!("the records do not tell the engine's {}", missing.join(", ")))
-                .hint(format!("{}, as the server was started, or --base PROFILE with them", example.join(" "))));
+            return Err(Failure::usage(format!(
+                "the records do not tell the engine's {}",
+                missing.join(", ")
+            ))
+            .hint(format!(
+                "{}, as the server was started, or --base PROFILE with them",
+                example.join(" ")
+            )));
         }
-        self.profile.check().map_err(|error| Failure::usage(error.to_string()))?;
+        self.profile
+            .check()
+            .map_err(|error| Failure::usage(error.to_string()))?;
         Ok(self.profile.clone())
     }
 }

@@ -4,8 +4,8 @@ mod limits;
 mod records;
 
 use goodput_calibration::{
-    Ask, Calibration, CalibrationDocument, CalibrationError, CoefficientRow, Form, KvSeen, RefinedRow,
-    calibrate as fit, form_of, kv_seen, priors_of, refine,
+    Ask, Calibration, CalibrationDocument, CalibrationError, CoefficientRow, Form, KvSeen,
+    RefinedRow, calibrate as fit, form_of, kv_seen, priors_of, refine,
 };
 use goodput_perf_model::Profile;
 use goodput_report::{json, terminal};
@@ -23,15 +23,29 @@ use records::Records;
 
 /// Fits, says what is known, and writes the profile.
 pub(crate) fn calibrate(flags: &CalibrateFlags, voice: Voice) -> Result<Exit, Failure> {
-    let named = flags.base.as_deref().map(|base| emulate::profile(base, voice)).transpose()?;
-    if named.as_ref().is_some_and(|base| base.step_time.speculation.is_some()) {
-        return Err(Failure::usage("an engine that speculates gives several tokens a step, which calibrate cannot read")
-            .hint("measure with speculation off, and turn it on in the profile"));
+    let named = flags
+        .base
+        .as_deref()
+        .map(|base| emulate::profile(base, voice))
+        .transpose()?;
+    if named
+        .as_ref()
+        .is_some_and(|base| base.step_time.speculation.is_some())
+    {
+        return Err(Failure::usage(
+            "an engine that speculates gives several tokens a step, which calibrate cannot read",
+        )
+        .hint("measure with speculation off, and turn it on in the profile"));
     }
     let mut limits = Limits::of(named.as_ref());
-    let records = Records::read(&flags.folders, limits.base.as_ref().and_then(|_| limits.step_tokens()))?;
+    let records = Records::read(
+        &flags.folders,
+        limits.base.as_ref().and_then(|_| limits.step_tokens()),
+    )?;
     limits.told_by(&records.results);
-    let kv = limits.block_tokens().and_then(|block| seen(&records, f64::from(block)));
+    let kv = limits
+        .block_tokens()
+        .and_then(|block| seen(&records, f64::from(block)));
     limits.set(&flags.set, voice)?;
     let form = named.as_ref().map_or_else(Form::default, form_of);
     let priors = named.as_ref().filter(|_| flags.trust_base).map(priors_of);
@@ -47,7 +61,12 @@ pub(crate) fn calibrate(flags: &CalibrateFlags, voice: Voice) -> Result<Exit, Fa
     )
     .map_err(refused)?;
     let (calibration, refined) = match flags.refine {
-        Some(tries) => replay(&records, calibration, &limits.whole(kv.map(|k| k.tokens))?, tries as usize)?,
+        Some(tries) => replay(
+            &records,
+            calibration,
+            &limits.whole(kv.map(|k| k.tokens))?,
+            tries as usize,
+        )?,
         None => (calibration, None),
     };
     let document = CalibrationDocument {
@@ -77,7 +96,8 @@ fn replay(
     tries: usize,
 ) -> Result<(Calibration, Option<RefinedRow>), Failure> {
     let points = records.replayed();
-    let Some(refined) = refine(&calibration, base, &points, tries).filter(|_| !points.is_empty()) else {
+    let Some(refined) = refine(&calibration, base, &points, tries).filter(|_| !points.is_empty())
+    else {
         return Err(Failure::usage("no load point can be replayed")
             .hint("it takes 20 requests that all ended well, without prefix hits, and limits that admit them"));
     };
@@ -103,7 +123,9 @@ fn seen(records: &Records, block_tokens: f64) -> Option<KvSeen> {
 }
 
 fn profile(records: &Records, calibration: &Calibration, base: &Profile) -> Profile {
-    let fitted_on = calibration.ranges.fitted_on(records.prompts(), records.rates());
+    let fitted_on = calibration
+        .ranges
+        .fitted_on(records.prompts(), records.rates());
     let source = format!(
         "Fitted by goodput calibrate to {} samples of {} load points ({}); median error {:.1} %.",
         calibration.fit.used,
@@ -114,7 +136,11 @@ fn profile(records: &Records, calibration: &Calibration, base: &Profile) -> Prof
     calibration.profile(base, fitted_on, source)
 }
 
-fn document(records: &Records, calibration: &Calibration, kv: Option<KvSeen>) -> CalibrationDocument {
+fn document(
+    records: &Records,
+    calibration: &Calibration,
+    kv: Option<KvSeen>,
+) -> CalibrationDocument {
     let identified = &calibration.identified;
     CalibrationDocument {
         folders: records.names(),
@@ -126,10 +152,18 @@ fn document(records: &Records, calibration: &Calibration, kv: Option<KvSeen>) ->
         median_error: calibration.fit.median_error,
         condition: identified.condition,
         knee_tokens: calibration.fit.form.knee_tokens,
-        coefficients: identified.coefficients.iter().map(CoefficientRow::of).collect(),
+        coefficients: identified
+            .coefficients
+            .iter()
+            .map(CoefficientRow::of)
+            .collect(),
         points: calibration.quality(&records.samples),
         ranges: calibration.ranges.clone(),
-        advice: identified.advice.iter().map(|a| a.words().to_owned()).collect(),
+        advice: identified
+            .advice
+            .iter()
+            .map(|a| a.words().to_owned())
+            .collect(),
         kv,
         refined: None,
         warnings: records.warnings(calibration.fit.pauses),

@@ -74,12 +74,19 @@ impl Records {
         }
         if self.runs.iter().all(|run| !run.requests.is_empty()) {
             self.samples_are = "requests";
-            self.samples = self.runs.iter().flat_map(|run| requests_of(&run.requests)).collect();
+            self.samples = self
+                .runs
+                .iter()
+                .flat_map(|run| requests_of(&run.requests))
+                .collect();
             return;
         }
         self.samples_are = "points";
         for (number, result) in (0_u32..).zip(&self.results) {
-            let facts = result.points.iter().filter_map(|p| facts(p, number * FOLDER));
+            let facts = result
+                .points
+                .iter()
+                .filter_map(|p| facts(p, number * FOLDER));
             self.samples.extend(facts.flat_map(|f| f.samples()));
         }
     }
@@ -100,7 +107,10 @@ impl Records {
 
     /// The folders as typed.
     pub(super) fn names(&self) -> Vec<String> {
-        self.folders.iter().map(|f| f.display().to_string()).collect()
+        self.folders
+            .iter()
+            .map(|f| f.display().to_string())
+            .collect()
     }
 
     /// The shortest and the longest prompt.
@@ -132,7 +142,10 @@ impl Records {
             ));
         }
         if self.waiting * 2 > steps {
-            said.push(format!("in {} of {steps} steps prompts waited: measure lower loads", self.waiting));
+            said.push(format!(
+                "in {} of {steps} steps prompts waited: measure lower loads",
+                self.waiting
+            ));
         }
         if pauses * 20 > self.samples.len() {
             said.push(format!(
@@ -140,7 +153,12 @@ impl Records {
                 self.samples.len()
             ));
         }
-        let invalid = self.results.iter().flat_map(|r| &r.points).filter(|p| !p.valid).count();
+        let invalid = self
+            .results
+            .iter()
+            .flat_map(|r| &r.points)
+            .filter(|p| !p.valid)
+            .count();
         if invalid > 0 {
             said.push(format!("{invalid} load points are invalid in their own run, and are used all the same: look at them first"));
         }
@@ -151,7 +169,10 @@ impl Records {
 fn extent(values: impl Iterator<Item = f64>) -> Option<Extent> {
     values.fold(None, |extent: Option<Extent>, v| {
         let Extent { min, max } = extent.unwrap_or(Extent { min: v, max: v });
-        Some(Extent { min: min.min(v), max: max.max(v) })
+        Some(Extent {
+            min: min.min(v),
+            max: max.max(v),
+        })
     })
 }
 
@@ -160,8 +181,11 @@ fn one_engine(result: &RunResult) -> Result<(), Failure> {
     let most = result.points.iter().filter_map(|p| p.server.as_ref());
     let most = most.map(|w| w.replicas_seen).max().unwrap_or(1);
     if most > 1 {
-        return Err(Failure::usage(format!("{most} replicas answered in run {}: which request was in whose batch is not known", result.run))
-            .hint("measure one replica by itself"));
+        return Err(Failure::usage(format!(
+            "{most} replicas answered in run {}: which request was in whose batch is not known",
+            result.run
+        ))
+        .hint("measure one replica by itself"));
     }
     Ok(())
 }
@@ -180,7 +204,11 @@ fn requests(folder: &Folder, first: u32) -> Result<Vec<Observed>, Failure> {
 
 /// What `server_metrics.jsonl` has of the KV cache's usage; nothing where there is none.
 fn kv_usage(folder: &Folder) -> Vec<(f64, f64)> {
-    const NAMES: [&str; 3] = ["vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage"];
+    const NAMES: [&str; 3] = [
+        "vllm:kv_cache_usage_perc",
+        "vllm:gpu_cache_usage_perc",
+        "sglang:token_usage",
+    ];
     let Ok(text) = fs::read_to_string(folder.file("server_metrics.jsonl")) else {
         return Vec::new();
     };
