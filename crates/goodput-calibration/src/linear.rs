@@ -155,24 +155,26 @@ impl Square {
 
     /// One of Jacobi's rotations: makes the value at `(p, q)` zero.
     fn rotate(&mut self, p: usize, q: usize) {
-        let (app, aqq, apq) = (self.at(p, p), self.at(q, q), self.at(p, q));
-        if apq == 0.0 {
+        let off = self.at(p, q);
+        if off == 0.0 {
             return;
         }
-        let theta = (aqq - app) / (2.0 * apq);
+        let theta = (self.at(q, q) - self.at(p, p)) / (2.0 * off);
         let sign = if theta < 0.0 { -1.0 } else { 1.0 };
-        let t = sign / (theta.abs() + libm::sqrt(theta * theta + 1.0));
-        let c = 1.0 / libm::sqrt(t * t + 1.0);
-        let s = t * c;
-        for k in 0..self.size {
-            let (akp, akq) = (self.at(k, p), self.at(k, q));
-            self.values[k * self.size + p] = c * akp - s * akq;
-            self.values[k * self.size + q] = s * akp + c * akq;
+        let tangent = sign / (theta.abs() + libm::sqrt(theta * theta + 1.0));
+        let cosine = 1.0 / libm::sqrt(tangent * tangent + 1.0);
+        let sine = tangent * cosine;
+        let size = self.size;
+        let mut turn = |first: usize, second: usize| {
+            let (x, y) = (self.values[first], self.values[second]);
+            self.values[first] = cosine * x - sine * y;
+            self.values[second] = sine * x + cosine * y;
+        };
+        for other in 0..size {
+            turn(other * size + p, other * size + q);
         }
-        for k in 0..self.size {
-            let (apk, aqk) = (self.at(p, k), self.at(q, k));
-            self.values[p * self.size + k] = c * apk - s * aqk;
-            self.values[q * self.size + k] = s * apk + c * aqk;
+        for other in 0..size {
+            turn(p * size + other, q * size + other);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Requests as a calibration sees them.
 
-use goodput_record::{Gaps, RequestRecord};
+use goodput_record::{Gaps, RequestRecord, Timestamp};
 
 /// One request with the instants it is known by, in seconds since its run's epoch.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,9 @@ impl Observed {
         let (arrival, end) = (summary.arrival(), summary.end());
         let sent = summary.sent()?.seconds();
         let first = summary.first_token();
-        let output = end.output_tokens.map_or(summary.events(), |t| t.get());
+        let output = end
+            .output_tokens
+            .map_or(summary.events(), goodput_record::TokenCount::get);
         let input = end.input_tokens.unwrap_or(arrival.planned_input_tokens);
         let cached = end.cached_tokens.unwrap_or(arrival.planned_cached_tokens);
         let mut events = Vec::new();
@@ -40,13 +42,13 @@ impl Observed {
             // Where nobody counted the tokens of an event it is taken for one.
             let told = gaps.tokens().iter().map(|tokens| (*tokens).max(1));
             let tokens = std::iter::once(1).chain(told).chain(std::iter::repeat(1));
-            events.extend(gaps.instants(at).map(|i| i.seconds()).zip(tokens));
+            events.extend(gaps.instants(at).map(Timestamp::seconds).zip(tokens));
         }
         let last = summary.last_token().unwrap_or(summary.ended());
         (!summary.one_burst() || output < 2).then(|| Self {
             point,
             sent,
-            first: first.map(|t| t.seconds()),
+            first: first.map(Timestamp::seconds),
             last: last.seconds(),
             input: f64::from(input),
             cached: f64::from(cached.min(input)),

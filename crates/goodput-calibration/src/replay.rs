@@ -51,7 +51,7 @@ impl Replayed {
             e2e: r.last - r.sent,
             output: r.output,
         });
-        let measured = quantiles(times.collect());
+        let measured = quantiles(&times.collect::<Vec<Times>>());
         let plan = |r: &&Observed| {
             (
                 r.sent - start,
@@ -91,7 +91,7 @@ impl Replayed {
                 output: f64::from(summary.end().output_tokens?.get()),
             })
         });
-        Some(quantiles(times.collect()))
+        Some(quantiles(&times.collect::<Vec<Times>>()))
     }
 }
 
@@ -101,7 +101,7 @@ struct Times {
     output: f64,
 }
 
-fn quantiles(times: Vec<Times>) -> Quantiles {
+fn quantiles(times: &[Times]) -> Quantiles {
     let of = |f: &dyn Fn(&Times) -> Option<f64>| {
         let mut values: Vec<f64> = times.iter().filter_map(f).collect();
         values.sort_by(f64::total_cmp);

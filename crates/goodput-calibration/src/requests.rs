@@ -59,7 +59,7 @@ fn decode_of(request: &Observed, company: &[&Observed]) -> Option<StepSample> {
         let length = other.last - began;
         if to > from && length > 0.0 {
             let share = (to - from) / seconds;
-            let middle = ((from + to) / 2.0 - began) / length;
+            let middle = (f64::midpoint(from, to) - began) / length;
             sample.decodes += share * steps;
             sample.context += share * steps * (other.input + 1.0 + middle * (other.output - 1.0));
         }

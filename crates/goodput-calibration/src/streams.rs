@@ -188,7 +188,7 @@ impl Reading<'_> {
     }
 
     /// Whether nothing ran when the request was sent, so that its first step began with it.
-    fn from_idle(&self, request: &Observed, last: usize) -> bool {
+    fn was_idle(&self, request: &Observed, last: usize) -> bool {
         let step = &self.steps[last];
         step.decodes == 0.0 && step.began.len() == 1 && request.sent >= step.start
     }
@@ -196,9 +196,9 @@ impl Reading<'_> {
     fn collect(&mut self) {
         // Whose prompts each step may have worked on: merged where they overlap.
         let mut begins: Vec<usize> = (0..self.steps.len()).collect();
-        for last in 0..self.steps.len() {
-            for r in self.steps[last].began.clone() {
-                begins[last] = begins[last].min(self.first_step_of(&self.requests[r], last));
+        for (last, begin) in begins.iter_mut().enumerate() {
+            for r in &self.steps[last].began {
+                *begin = (*begin).min(self.first_step_of(&self.requests[*r], last));
             }
         }
         let mut end = self.steps.len();
@@ -224,7 +224,7 @@ impl Reading<'_> {
         let began: Vec<usize> = steps.iter().flat_map(|s| s.began.clone()).collect();
         if let [only] = began[..]
             && steps.len() == 1
-            && self.from_idle(&self.requests[only], group.start)
+            && self.was_idle(&self.requests[only], group.start)
         {
             let request = &self.requests[only];
             let seconds = last.end - request.sent;

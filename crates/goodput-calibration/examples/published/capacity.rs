@@ -45,19 +45,16 @@ fn curve_of_nim(folder: &Path) {
         weight_bytes: model.weight_bytes(1) / 2,
         other_bytes: OTHER_BYTES,
     };
-    // fp8 weights with a cache of fp8 or of bf16: which one the table does not say.
-    for (what, bytes) in [("fp8", 1), ("bf16", 2)] {
-        let token = model.kv_shape().bytes_per_token_per_device(bytes, 2);
-        let tokens = f64::from(memory.blocks(token, 16)) * 16.0;
-        println!(
-            "70B fp8 on 2 H100, 5000/500, {what} cache: memory holds {:.1} sequences",
-            tokens / 5250.0
-        );
-    }
-    match plateau(&points) {
-        Some(cap) => println!("  seen decoding where more users add none: {cap:.1}"),
-        None => println!("  the curve has no plateau: {points:?}"),
-    }
+    // A cache in fp8 as the weights. TensorRT-LLM admits a request only when its whole length fits
+    // (its default capacity scheduler policy, GUARANTEED_NO_EVICT).
+    let token = model.kv_shape().bytes_per_token_per_device(1, 2);
+    let cap = f64::from(memory.blocks(token, 16)) * 16.0 / 5_500.0;
+    let seen = plateau(&points).expect("the table goes far past the cap");
+    verdict(
+        "70B fp8 on 2 H100, 5000/500: sequences by memory",
+        cap,
+        seen,
+    );
 }
 
 /// Qwen3-8B on one H100 (silybench): tokens the engine reported, by the memory that weights leave.
@@ -84,9 +81,36 @@ fn tokens_of_silybench(folder: &Path) {
     let blocks = memory.blocks(model.kv_shape().bytes_per_token(2), 16);
     let tokens = u64::from(blocks) * 16;
     for told in told {
-        println!(
-            "Qwen3-8B bf16 on 1 H100: the engine told of {told} tokens, by memory {tokens} ({:+.1} %)",
-            100.0 * (tokens as f64 / told as f64 - 1.0)
+        verdict(
+            "Qwen3-8B bf16 on 1 H100: tokens by memory",
+            tokens as f64,
+            told as f64,
         );
+        let mut points = Vec::new();
+        for row in read(&folder.join("silybench_sweep.csv")) {
+            let of = |name: &str| number(&row, name).unwrap_or(f64::NAN);
+            if text(&row, "workload") == "longctx" {
+                let decoding = of("req_s") * of("tpot_p95_ms") / 1e3 * (of("osl") - 1.0);
+                points.push((of("concurrency"), decoding));
+            }
+        }
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let seen = plateau(&points).expect("the table goes far past the cap");
+        // vLLM admits by what a request needs now: half its answer on average, and half a block.
+        let cap = told as f64 / (8_192.0 + 256.0 + 8.0);
+        verdict("  8192/512: sequences by the tokens it told of", cap, seen);
     }
+}
+
+fn verdict(what: &str, said: f64, seen: f64) {
+    let error = said / seen - 1.0;
+    let word = if error.abs() <= 0.05 {
+        "within"
+    } else {
+        "MISSES"
+    };
+    println!(
+        "{what:<52} {said:>9.1} of {seen:>9.1}  {:>+5.1} %  {word} 5 %",
+        100.0 * error
+    );
 }
