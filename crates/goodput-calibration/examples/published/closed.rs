@@ -76,32 +76,17 @@ const WAITS: [f64; 3] = [2.0, 3.0, 4.0];
 
 pub(crate) fn report(folder: &Path, rows: bool) {
     let groups = groups(folder);
+    let central = groups.iter().filter(|g| rows && !g.is_p95());
+    for (what, error) in central.flat_map(|g| asked(g, WAITS[0])) {
+        println!("  {:>+6.1} %  {what}", 100.0 * error);
+    }
     for (kind, goal, dense) in [("dense", 0.05, true), ("MoE", 0.10, false)] {
         for waits in WAITS {
-            let mut errors = Vec::new();
-            let own = groups
-                .iter()
-                .filter(|g| g.routing.is_none() == dense && !g.is_p95());
-            for (what, error) in own.flat_map(|g| asked(g, waits)) {
-                if rows && waits <= WAITS[0] {
-                    println!("  {:>+6.1} %  {what}", 100.0 * error);
-                }
-                errors.push(error);
-            }
-            summary(
-                &format!("{kind}, TTFT below {waits} times its least"),
-                &errors,
-                goal,
-            );
+            let what = format!("{kind}, TTFT below {waits} times its least");
+            summary(&what, &errors(folder, dense, waits), goal);
         }
     }
-    for name in [
-        "Llama-3.1-70B",
-        "Llama-3.1-8B",
-        "Qwen3-32B",
-        "NIM",
-        "Qwen3-8B",
-    ] {
+    for name in ["Llama-3.1-70B", "Llama-3.1-8B", "Qwen3-32B", "Qwen3-8B"] {
         let errors: Vec<f64> = groups
             .iter()
             .filter(|g| g.name.contains(name))
@@ -115,6 +100,15 @@ pub(crate) fn report(folder: &Path, rows: bool) {
         };
         summary(&format!("  {name}{note}"), &errors, 0.05);
     }
+}
+
+/// Relative errors of all predictions, of dense models or of mixtures of experts.
+pub(crate) fn errors(folder: &Path, dense: bool, waits: f64) -> Vec<f64> {
+    let groups = groups(folder);
+    let own = groups
+        .iter()
+        .filter(|g| g.routing.is_none() == dense && !g.is_p95());
+    own.flat_map(|g| asked(g, waits)).map(|a| a.1).collect()
 }
 
 /// The highest concurrency of each curve, predicted from the lower ones: name and relative error.
