@@ -12,6 +12,9 @@ use crate::{
 const SETTLED: f64 = 0.35;
 /// A coefficient whose upper end makes no step longer by more than this share is of no account.
 const NEGLIGIBLE: f64 = 0.03;
+/// Variance inflation from which on a coefficient depends wholly on the others: what is left of it is
+/// rounding.
+const WHOLLY: f64 = 1e6;
 /// Condition number of the scaled normal equations from which on columns count as dependent.
 pub const ILL_CONDITIONED: f64 = 1e4;
 
@@ -36,7 +39,8 @@ pub struct Estimated {
     pub coefficient: Term,
     /// Its value in seconds.
     pub value: f64,
-    /// Its 90 % interval; `None` where no sample depends on it.
+    /// Its 90 % interval; `None` where no sample depends on it, or where it depends wholly on the
+    /// others: then any value is as good, if another coefficient changes with it.
     pub interval: Option<Interval>,
     /// Variance inflation: by how much the variance is larger than if no other coefficient had to be
     /// told apart from it (Marquardt, 1970). `None` where it depends wholly on the others.
@@ -107,24 +111,31 @@ pub fn identify(samples: &[StepSample], fit: &Fit, resamples: &Resamples) -> Ide
     let values = scaled.eigenvalues();
     let (low, high) = (values.first().copied(), values.last().copied());
     let condition = low.zip(high).map(|(low, high)| high / low.max(1e-15));
-    let inverse = scaled.inverse();
+    let inverse = ridged(&scaled).inverse();
     let shares = shares(samples, fit);
     let coefficients: Vec<Estimated> = (0..columns.len())
         .map(|i| {
             let place = filled.iter().position(|&f| f == i);
             let told = place.zip(inverse.as_ref());
-            let interval = place.and_then(|_| resamples.interval(i));
+            let inflation = told.map(|(p, inverse)| inverse.at(p, p));
+            let wholly = inflation.is_none_or(|v| v >= WHOLLY);
+            let interval = place
+                .filter(|_| !wholly)
+                .and_then(|_| resamples.interval(i));
             let (share, most) = shares[i];
             Estimated {
                 coefficient: columns[i],
                 value: fit.theta[i],
                 interval,
-                inflation: told.map(|(p, inverse)| inverse.at(p, p)),
+                inflation: inflation.filter(|_| !wholly),
                 mistaken_for: told
                     .and_then(|(p, inverse)| nearest(inverse, p))
                     .map(|other| columns[filled[other]]),
                 share,
-                known: known(fit.theta[i], interval, most),
+                known: match place {
+                    None => Known::NoData,
+                    Some(_) => known(fit.theta[i], interval, most),
+                },
             }
         })
         .collect();
@@ -137,7 +148,7 @@ pub fn identify(samples: &[StepSample], fit: &Fit, resamples: &Resamples) -> Ide
 
 fn known(value: f64, interval: Option<Interval>, most: f64) -> Known {
     let Some(interval) = interval else {
-        return Known::NoData;
+        return Known::Unsettled;
     };
     let half = (interval.high - interval.low) / 2.0;
     if half <= SETTLED * value {
@@ -167,6 +178,15 @@ fn shares(samples: &[StepSample], fit: &Fit) -> Vec<(f64, f64)> {
         }
     }
     shares
+}
+
+/// The same with a ridge that only matters where columns depend on each other to within rounding.
+fn ridged(scaled: &Square) -> Square {
+    let mut ridged = scaled.clone();
+    for i in 0..ridged.size() {
+        ridged.add(i, i, 0.1 / WHOLLY);
+    }
+    ridged
 }
 
 /// The column with the largest partial correlation to `place`, if it is large.

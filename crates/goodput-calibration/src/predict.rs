@@ -48,6 +48,29 @@ impl Replica {
         }
     }
 
+    /// Most users of a closed loop whose mean TPOT and TTFT keep these bounds: where goodput peaks, as
+    /// far as means tell. `None`: one user alone does not; no more than 65,536 are looked at.
+    #[must_use]
+    pub fn users_within(&self, demand: &Demand, tpot_s: f64, ttft_s: f64) -> Option<f64> {
+        let keeps = |users: f64| {
+            let means = self.closed(demand, users);
+            means.tpot_s <= tpot_s && means.ttft_s <= ttft_s
+        };
+        let (mut low, mut high) = (1.0, 65_536.0);
+        if !keeps(low) {
+            return None;
+        }
+        while high - low > 1.0 {
+            let middle = f64::midpoint(low, high).floor();
+            if keeps(middle) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Some(low)
+    }
+
     /// The mean step with `decodes` sequences, `prompts` of which were just admitted in each step.
     fn step_s(&self, demand: &Demand, decodes: f64, prompts: f64) -> f64 {
         let wide = prompts.min(1.0);

@@ -75,7 +75,8 @@ impl Calibration {
         let places = fit.form.coefficients();
         let mut intervals = Vec::new();
         for (place, term) in places.into_iter().enumerate() {
-            let Some(interval) = self.resamples.interval(place) else {
+            let known = self.identified.coefficients.get(place);
+            let Some(interval) = known.and_then(|e| e.interval) else {
                 continue;
             };
             let (wanted, less) = match (term, coefficient(term)) {

@@ -1,4 +1,5 @@
 mod coverage;
+mod identified;
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -20,6 +21,8 @@ struct Users {
     input: f64,
     output: f64,
     think_ns: u64,
+    /// Standard deviation of the lengths' logarithms.
+    spread: f64,
 }
 
 impl Source for Users {
@@ -34,7 +37,7 @@ impl Source for Users {
         self.sent += 1;
         let mut draws = Draws::new(7, Stream(3), index);
         let of = |mean: f64, draws: &mut Draws| {
-            let tokens = sampler::log_normal(draws, mean, 0.5).clamp(2.0, 4_000.0);
+            let tokens = sampler::log_normal(draws, mean, self.spread).clamp(2.0, 4_000.0);
             goodput_stats::whole_u32(tokens)
         };
         let (input, output) = (of(self.input, &mut draws), of(self.output, &mut draws));
@@ -79,6 +82,17 @@ fn closed_loop(
     requests: u64,
     lengths: (f64, f64),
 ) -> Vec<RequestRecord> {
+    closed_loop_of(profile, users, requests, lengths, 0.5)
+}
+
+/// The same with another spread of lengths; 0: all alike.
+fn closed_loop_of(
+    profile: &Profile,
+    users: u32,
+    requests: u64,
+    lengths: (f64, f64),
+    spread: f64,
+) -> Vec<RequestRecord> {
     let mut source = Users {
         due: (0..users)
             .map(|u| (Timestamp::from_millis(37 * u64::from(u)), u))
@@ -88,6 +102,7 @@ fn closed_loop(
         input: lengths.0,
         output: lengths.1,
         think_ns: 300_000,
+        spread,
     };
     let kept = Rc::new(Kept::default());
     let mut engine = Engine::new(profile);

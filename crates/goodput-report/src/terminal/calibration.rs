@@ -97,7 +97,7 @@ fn head(found: &CalibrationDocument) -> String {
 
 fn coefficient(row: &CoefficientRow, style: Style) -> String {
     let interval = row.interval.map_or_else(
-        || "no data".to_owned(),
+        || "unknown".to_owned(),
         |(low, high)| format!("[{} to {}]", time(low), time(high)),
     );
     let known = match row.known {
