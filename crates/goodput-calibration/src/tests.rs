@@ -1,4 +1,3 @@
-mod coverage;
 mod identified;
 
 use std::{cell::RefCell, rc::Rc};

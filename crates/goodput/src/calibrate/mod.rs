@@ -59,7 +59,7 @@ pub(crate) fn calibrate(flags: &CalibrateFlags, voice: Voice) -> Result<Exit, Fa
             ..Ask::default()
         },
     )
-    .map_err(refused)?;
+    .map_err(|error| refused(&error))?;
     let (calibration, refined) = match flags.refine {
         Some(tries) => replay(
             &records,
@@ -110,7 +110,7 @@ fn replay(
     Ok((calibration.refined(&refined), Some(row)))
 }
 
-fn refused(error: CalibrationError) -> Failure {
+fn refused(error: &CalibrationError) -> Failure {
     let hint = error.hint();
     Failure::usage(error.to_string()).hint(hint)
 }
@@ -158,7 +158,7 @@ fn document(
             .map(CoefficientRow::of)
             .collect(),
         points: calibration.quality(&records.samples),
-        ranges: calibration.ranges.clone(),
+        ranges: calibration.ranges,
         advice: identified
             .advice
             .iter()

@@ -19,8 +19,12 @@ pub(crate) struct CalibrateFlags {
     /// Take the base's coefficients as known to a half before, for what the records do not settle
     #[arg(long, requires = "base")]
     pub(crate) trust_base: bool,
-    /// Limit of the engine, e.g. max_num_seqs=64; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    /// Limit of the engine.
+    #[arg(
+        long = "set",
+        value_name = "KEY=VALUE",
+        help = "Limit of the engine, e.g. max_num_seqs=64; may be repeated"
+    )]
     pub(crate) set: Vec<String>,
     /// Refine with the simulator in the loop: at most N replays of the measured requests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(20..=100_000))]
