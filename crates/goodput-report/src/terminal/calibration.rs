@@ -177,3 +177,67 @@ fn time(seconds: f64) -> String {
     };
     format!("{value:.decimals$} {unit}")
 }
+
+#[cfg(test)]
+mod tests {
+    use goodput_calibration::Ranges;
+
+    use super::*;
+
+    fn row(name: &'static str, seconds: f64, known: Known) -> CoefficientRow {
+        CoefficientRow {
+            name,
+            words: "words",
+            seconds,
+            interval: (known != Known::NoData).then_some((0.9 * seconds, 1.1 * seconds)),
+            inflation: None,
+            mistaken_for: (known == Known::Unsettled).then_some("pair"),
+            share: 0.5,
+            known,
+        }
+    }
+
+    #[test]
+    fn what_is_open_is_said_and_what_would_settle_it() {
+        let found = CalibrationDocument {
+            folders: vec!["runs/low".to_owned()],
+            samples_are: "steps".to_owned(),
+            samples: 1_234,
+            pauses: 3,
+            unclear: 0,
+            waiting: 0,
+            median_error: 0.0123,
+            condition: Some(110.0),
+            knee_tokens: None,
+            coefficients: vec![
+                row("step", 4.0e-3, Known::Settled),
+                row("prefill", 8.0e-6, Known::Unsettled),
+                row("ingest", 0.0, Known::NoData),
+            ],
+            points: Vec::new(),
+            ranges: Ranges {
+                batch: (1.0, 16.0),
+                context: (60.0, 1_000.0),
+                prefill: None,
+                points: 2,
+                samples: 1_234,
+            },
+            advice: vec!["a larger batch".to_owned()],
+            kv: None,
+            refined: None,
+            warnings: Vec::new(),
+        };
+        let text = calibration(&found, Style::plain());
+        for part in [
+            "samples   1234 steps | 3 pauses left out\n",
+            "4.000 ms   [3.600 ms to 4.400 ms]",
+            "not settled",
+            "! prefill: these records cannot tell it from pair\n",
+            "! ingest: no sample depends on it; it is taken as 0\n",
+            "-> would settle it: a larger batch\n",
+            "contexts of 60 to 1,000 tokens, no prompts\n",
+        ] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+    }
+}

@@ -166,6 +166,6 @@ fn document(
             .collect(),
         kv,
         refined: None,
-        warnings: records.warnings(calibration.fit.pauses),
+        warnings: records.warnings(calibration.fit.pauses, calibration.fit.theta.len()),
     }
 }

@@ -126,8 +126,14 @@ impl Records {
     }
 
     /// What a reader should know of the records.
-    pub(super) fn warnings(&self, pauses: usize) -> Vec<String> {
+    pub(super) fn warnings(&self, pauses: usize, coefficients: usize) -> Vec<String> {
         let mut said = Vec::new();
+        if self.samples.len() < 3 * coefficients {
+            said.push(format!(
+                "{} samples for {coefficients} coefficients: the fit meets them closely whatever they are, and its error says nothing",
+                self.samples.len()
+            ));
+        }
         if self.samples_are != "steps" {
             said.push(format!(
                 "tokens' instants were not kept, so a sample is the mean step of one of the {}: coefficients that act on single steps are told apart poorly; measure with --keep-gaps",
