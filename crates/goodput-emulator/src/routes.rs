@@ -242,11 +242,10 @@ impl Server {
         let replica = self.replicas.least_loaded();
         let first_index = self.replicas.take_indices(ask.choices.len() as u64);
         for (index, choice) in (first_index..).zip(&mut ask.choices) {
+            let (input, output) = (choice.input_tokens, choice.output_tokens);
             let request = EngineRequest {
-                index,
-                input_tokens: choice.input_tokens,
-                output_tokens: choice.output_tokens,
                 blocks: std::mem::take(&mut choice.blocks),
+                ..EngineRequest::new(index, input, output)
             };
             if let Err(refusal) = self.replicas.submit(replica, at, request) {
                 (first_index..index).for_each(|index| self.replicas.cancel(replica, at, index));

@@ -13,8 +13,11 @@ mod catalogue;
 mod closed_form;
 mod coefficient;
 mod derive;
+pub mod essay;
 mod kv;
+mod mean_field;
 mod profile;
+pub mod queueing;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -25,5 +28,6 @@ pub use closed_form::Demand;
 pub use coefficient::{Coefficient, CoefficientInterval, Extent, FittedOn};
 pub use derive::{Assumptions, DeriveError, Derived, Precision};
 pub use kv::{KvMemory, KvShape};
+pub use mean_field::{Capacity, Limit, MeanField};
 pub use profile::Profile;
 pub use step::{Experts, Speculation, StepTime, Window};

@@ -275,10 +275,8 @@ impl<'a> Run<'a> {
         let arrival = planned.arrival(index, due, series, vantage);
         self.desk.arrive(arrival, phase);
         let request = EngineRequest {
-            index,
-            input_tokens: planned.input_tokens,
-            output_tokens: planned.output_tokens,
             blocks: planned.prompt.blocks(self.replica.block_tokens),
+            ..EngineRequest::new(index, planned.input_tokens, planned.output_tokens)
         };
         if self.replica.engine.submit(now, request).is_err() {
             self.desk.close(now, index, Outcome::Rejected);

@@ -1,6 +1,32 @@
 //! KV blocks: free ones, held ones, and those that can be found again by their content.
 
-use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
+use std::{
+    collections::{HashMap, VecDeque, hash_map::Entry},
+    hash::{BuildHasherDefault, Hasher},
+};
+
+/// Hashes of blocks are mixed well already. The table is looked into and never walked through, so
+/// its order shows nowhere.
+#[derive(Clone, Copy, Debug, Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        // A table takes its place from the low bits and its tag from the high ones; hashes that
+        // count up would have the same tag.
+        self.0 = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// A block that can be found by the hash of its content and of all before it.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +55,7 @@ pub(super) struct BlockPool {
     total: u32,
     free: u32,
     queue: VecDeque<Free>,
-    known: BTreeMap<u64, Known>,
+    known: HashMap<u64, Known, BuildHasherDefault<AsItIs>>,
     stamps: u64,
 }
 
@@ -39,7 +65,7 @@ impl BlockPool {
             total,
             free: total,
             queue: VecDeque::from([Free::Blank(total)]),
-            known: BTreeMap::new(),
+            known: HashMap::default(),
             stamps: 0,
         }
     }
@@ -60,6 +86,13 @@ impl BlockPool {
     pub(super) fn take(&mut self, count: u32) -> bool {
         if count > self.free {
             return false;
+        }
+        if let Some(Free::Blank(blank)) = self.queue.front_mut()
+            && *blank > count
+        {
+            *blank -= count;
+            self.free -= count;
+            return true;
         }
         self.free -= count;
         let mut missing = count;

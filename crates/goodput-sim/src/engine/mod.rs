@@ -1,34 +1,52 @@
 //! The engine: continuous batching over KV blocks, by the rules of vLLM v1.
 
+mod batch;
 mod blocks;
+mod cost;
+mod decoders;
+mod drafts;
+mod fine;
+mod queue;
 mod sequence;
+mod stalls;
 mod step;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
 
+use goodput_perf_model::{Profile, Speculation, StepTime};
 use goodput_record::{EngineSample, Outcome, Timestamp};
 use thiserror::Error;
 
 use blocks::BlockPool;
-use goodput_perf_model::{Profile, StepTime};
+use cost::Cost;
+use decoders::Decoders;
+use fine::{Fine, Stretch};
+use queue::Queue;
 pub use sequence::EngineRequest;
 use sequence::Sequence;
-use step::release;
+use stalls::Stalls;
 
-/// What an engine does, told in order of time; at one instant, in order of admission.
+/// What an engine does, told in order of time. Of one instant first the tokens of those that decode, in
+/// order of admission, then the ends among them, then what became of the prompts.
 pub trait EngineEvents {
     /// The request joins the running batch, and `cached_tokens` of its prompt need no computation.
     /// Told once more when it returns after a preemption; what a server reports is the first.
     fn admitted(&mut self, at: Timestamp, index: u64, cached_tokens: u32) {
         let _ = (at, index, cached_tokens);
     }
-    /// It answers `count` more tokens.
+    /// It has answered `count` more tokens, the last of them at `at`: one, unless the engine is
+    /// [fast-forwarded](Engine::fast_forward).
     fn tokens(&mut self, at: Timestamp, index: u64, count: u32);
     /// It loses its place and its KV blocks to older requests, and waits at the front.
     fn preempted(&mut self, at: Timestamp, index: u64) {
         let _ = (at, index);
+    }
+    /// The longest gap between two of its tokens, told just before its end by an engine that is
+    /// [fast-forwarded](Engine::fast_forward); not told of an answer of one token.
+    fn longest_gap(&mut self, index: u64, gap: Duration) {
+        let _ = (index, gap);
     }
     /// It has answered its last token. Not told of a request that was cancelled.
     fn ended(&mut self, at: Timestamp, index: u64, outcome: Outcome);
@@ -107,9 +125,9 @@ enum State {
     /// Nothing to do.
     Idle,
     /// A step begins then.
-    Starting(Timestamp),
-    /// A step is under way and ends then.
-    Stepping(Timestamp),
+    Starting(Fine),
+    /// Steps are under way.
+    Stepping(Stretch),
 }
 
 /// One simulated replica. Passive: it does nothing but in [`Engine::advance`].
@@ -118,49 +136,106 @@ enum State {
 /// it misses, until the step's token budget is spent; if one needs a block and none is free, the
 /// last admitted is evicted, loses what it computed and goes to the front of the queue, and nobody
 /// is admitted in that step. Else the queue is admitted in order, up to the limits on sequences,
-/// tokens and blocks. The last token of a prompt is always computed.
+/// tokens and blocks. The last token of a prompt is always computed. A step never has more
+/// sequences than tokens.
 ///
 /// A step that has begun is never changed: what is submitted or cancelled meanwhile counts from the
 /// next one on. An idle engine starts at the instant of the first submission.
+///
+/// Its time runs in whole numbers of 2^-20 ns, and a step's time is a straight line over the tokens
+/// of context, so many steps that only decode are one formula. [`Engine::fast_forward`] makes use of
+/// it; the instants are the same.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    step_time: StepTime,
+    cost: Cost,
     max_num_seqs: usize,
     max_batched_tokens: u32,
     chunked_prefill: bool,
     prefix_cache: bool,
     block_tokens: u32,
     context_limit: u32,
+    every_token: bool,
+    /// Tokens of a step that each sequence that decodes takes.
+    tokens_per_decode: u32,
+    window_tokens: u32,
+    speculation: Option<Speculation>,
     pool: BlockPool,
-    /// In order of admission.
-    running: Vec<Sequence>,
-    waiting: VecDeque<Sequence>,
-    open: BTreeSet<u64>,
+    /// All open requests, and free places between them.
+    slots: Vec<Sequence>,
+    /// The numbers of the requests in `slots`; [`NOBODY`] where a place is free.
+    indices: Vec<u64>,
+    free_slots: Vec<u32>,
+    /// The highest number ever submitted.
+    highest: Option<u64>,
+    waiting: Queue,
+    decoders: Decoders,
+    /// Those that run and do not decode, in order of priority and admission.
+    prefills: Vec<u32>,
+    /// Room for the next such list.
+    spare: Vec<u32>,
+    /// (admission, slot) in order of admission. Some have left: see [`Engine::is_running`].
+    running: Vec<(u64, u32)>,
+    admissions: u64,
+    stalls: Stalls,
     state: State,
     now: Timestamp,
+    /// Steps that begin here or before have begun.
+    told: Option<Timestamp>,
     counters: Counters,
 }
 
+/// The number of no request.
+const NOBODY: u64 = u64::MAX;
+
 impl Engine {
-    /// An idle engine with an empty cache.
+    /// An idle engine with an empty cache, that tells of every token.
     #[must_use]
     pub fn new(profile: &Profile) -> Self {
+        let max_batched_tokens = profile.max_batched_tokens.get();
+        let tokens_per_decode = profile.step_time.tokens_per_decode();
+        let most = max_batched_tokens / tokens_per_decode;
+        let max_num_seqs = profile.max_num_seqs.get().min(most.max(1));
+        let mut decoders = Decoders::new(profile.block_tokens.get());
+        decoders.set_window(profile.step_time.window_tokens());
         Self {
-            step_time: profile.step_time,
-            max_num_seqs: profile.max_num_seqs.get() as usize,
-            max_batched_tokens: profile.max_batched_tokens.get(),
+            cost: Cost::new(profile.step_time),
+            max_num_seqs: max_num_seqs as usize,
+            max_batched_tokens,
             chunked_prefill: profile.chunked_prefill,
             prefix_cache: profile.prefix_cache,
             block_tokens: profile.block_tokens.get(),
             context_limit: profile.context_limit,
+            every_token: true,
+            tokens_per_decode,
+            window_tokens: profile.step_time.window_tokens(),
+            speculation: profile.step_time.speculation,
             pool: BlockPool::new(profile.kv_blocks),
+            slots: Vec::new(),
+            indices: Vec::new(),
+            free_slots: Vec::new(),
+            highest: None,
+            waiting: Queue::default(),
+            decoders,
+            prefills: Vec::new(),
+            spare: Vec::new(),
             running: Vec::new(),
-            waiting: VecDeque::new(),
-            open: BTreeSet::new(),
+            admissions: 0,
+            stalls: Stalls::default(),
             state: State::Idle,
             now: Timestamp::ZERO,
+            told: None,
             counters: Counters::default(),
         }
+    }
+
+    /// The same engine, which tells of a request's first token when it comes, and of all others
+    /// together at its end. What happens, and when, is the same; it takes a small part of the time.
+    /// [`Engine::next_event`] is then the next instant at which something is told or decided, and
+    /// [`Engine::untold`] says what a request has answered in between.
+    #[must_use]
+    pub const fn fast_forward(mut self) -> Self {
+        self.every_token = false;
+        self
     }
 
     /// Puts a request at the end of the queue; it takes part in steps that begin at `now` or later.
@@ -173,26 +248,72 @@ impl Engine {
             self.counters.refused += 1;
             return Err(refusal);
         }
-        self.open.insert(request.index);
+        self.highest = self.highest.max(Some(request.index));
         self.counters.submitted += 1;
-        self.waiting.push_back(Sequence::new(request, self.now));
+        let (index, priority) = (request.index, request.priority);
+        let slot = self.place(index, Sequence::new(request, self.now));
+        let first = self.waiting.push_back(priority, slot);
         if self.state == State::Idle {
-            self.state = State::Starting(self.now);
+            self.state = State::Starting(Fine::of(self.now));
+        } else if first && self.running() < self.max_num_seqs {
+            self.open_for(self.now);
         }
         Ok(())
     }
 
+    /// Ends the stretch under way at the first boundary at which somebody who comes at `now` may be
+    /// admitted: one that has not passed.
+    fn open_for(&mut self, now: Timestamp) {
+        let State::Stepping(stretch) = &mut self.state else {
+            return;
+        };
+        let told = self.told;
+        let open = |at: Timestamp| at >= now && told.is_none_or(|told| at > told);
+        if stretch.steps() > 1 && open(stretch.end()) {
+            let steps = stretch.first_boundary_where(now, open);
+            stretch.cut(steps.min(stretch.steps()));
+        }
+    }
+
+    /// Finds a place for a sequence.
+    fn place(&mut self, index: u64, sequence: Sequence) -> u32 {
+        if let Some(slot) = self.free_slots.pop() {
+            self.indices[slot as usize] = index;
+            self.slots[slot as usize] = sequence;
+            return slot;
+        }
+        self.indices.push(index);
+        self.slots.push(sequence);
+        u32::try_from(self.slots.len() - 1).expect("invariant: fewer than 2^32 open requests")
+    }
+
+    /// Where an open request is.
+    fn find(&self, index: u64) -> Option<u32> {
+        let place = self.indices.iter().position(|&i| i == index);
+        place.and_then(|place| u32::try_from(place).ok())
+    }
+
+    /// Frees the place of a request that has ended.
+    fn vacate(&mut self, slot: u32) {
+        self.indices[slot as usize] = NOBODY;
+        self.slots[slot as usize].order = 0;
+        self.free_slots.push(slot);
+    }
+
     /// Changes how long steps take, from the next one on: a clock that drops, a neighbour on the
-    /// same machine.
-    pub const fn set_step_time(&mut self, step_time: StepTime) {
-        self.step_time = step_time;
+    /// same machine. The model stays the one it is: window and drafts are those of the profile.
+    pub fn set_step_time(&mut self, step_time: StepTime) {
+        self.end_stretch();
+        self.cost = Cost::new(step_time);
     }
 
     fn check(&self, request: &EngineRequest) -> Result<(), Refusal> {
         if request.input_tokens == 0 || request.output_tokens == 0 {
             return Err(Refusal::Empty);
         }
-        if self.open.contains(&request.index) {
+        // Numbers mostly count up; only one that does not can be there already.
+        let new = self.highest.is_none_or(|highest| request.index > highest);
+        if request.index == NOBODY || !new && self.find(request.index).is_some() {
             return Err(Refusal::Duplicate(request.index));
         }
         let whole = u64::from(request.input_tokens) + u64::from(request.output_tokens);
@@ -225,18 +346,46 @@ impl Engine {
     /// way keeps its length.
     pub fn cancel(&mut self, now: Timestamp, index: u64) -> bool {
         self.reach(now);
-        if !self.open.remove(&index) {
+        let Some(slot) = self.find(index) else {
             return false;
-        }
+        };
         self.counters.cancelled += 1;
-        let is_it = |s: &Sequence| s.request.index == index;
-        if let Some(at) = self.running.iter().position(is_it) {
-            let sequence = self.running.remove(at);
-            release(&mut self.pool, &sequence);
-        } else if let Some(at) = self.waiting.iter().position(is_it) {
-            self.waiting.remove(at);
+        let sequence = &self.slots[slot as usize];
+        if sequence.order == 0 {
+            self.waiting.remove(sequence.request.priority, slot);
+            // Whoever stood behind it may need less than it did.
+            self.open_for(self.now);
+        } else {
+            self.end_stretch();
+            self.drop_running(slot, u32::from(matches!(self.state, State::Stepping(_))));
         }
+        self.vacate(slot);
         true
+    }
+
+    /// Tokens that an open request has answered by now and nobody was told of, and when the last of
+    /// them came; `None` if there are none.
+    #[must_use]
+    pub fn untold(&self, index: u64) -> Option<(u32, Timestamp)> {
+        let sequence = &self.slots[self.find(index)? as usize];
+        let (decoded, last) = match (sequence.joined, self.state) {
+            (None, _) => (0, sequence.interrupted?),
+            (Some(joined), State::Stepping(stretch)) => {
+                let passed = self.begun(&stretch) - 1;
+                (
+                    self.decoders.steps() + passed - joined,
+                    stretch.boundary(passed),
+                )
+            }
+            (Some(joined), State::Starting(at)) => (self.decoders.steps() - joined, at),
+            (Some(_), State::Idle) => return None,
+        };
+        if self.speculation.is_some() {
+            let untold = sequence.emitted + sequence.decoded(self.decoders.steps()) - sequence.told;
+            return (untold > 0).then(|| (untold, last.timestamp()));
+        }
+        let untold = sequence.emitted + u32::try_from(decoded).ok()? - sequence.told;
+        (untold > 0).then(|| (untold, last.timestamp()))
     }
 
     /// When something happens next, if nothing is put in before. `None`: the engine is idle.
@@ -244,7 +393,8 @@ impl Engine {
     pub const fn next_event(&self) -> Option<Timestamp> {
         match self.state {
             State::Idle => None,
-            State::Starting(at) | State::Stepping(at) => Some(at),
+            State::Starting(at) => Some(at.timestamp()),
+            State::Stepping(stretch) => Some(stretch.end()),
         }
     }
 
@@ -254,13 +404,14 @@ impl Engine {
     pub fn advance(&mut self, to: Timestamp, out: &mut impl EngineEvents) {
         loop {
             match self.state {
-                State::Starting(at) if at <= to => self.start_step(at, out),
-                State::Stepping(at) if at <= to => self.finish_step(at, out),
+                State::Starting(at) if at.timestamp() <= to => self.start_step(at, out),
+                State::Stepping(stretch) if stretch.end() <= to => self.finish_steps(&stretch, out),
                 _ => break,
             }
         }
         if to != Timestamp::FAR_FUTURE {
             self.reach(to);
+            self.told = self.told.max(Some(to));
         }
     }
 
@@ -272,9 +423,9 @@ impl Engine {
         EngineSample {
             at: self.now,
             replica: 0,
-            running: count(self.running.len()),
-            waiting: count(self.waiting.len()),
-            kv_used: Some(f64::from(self.pool.held()) / total),
+            running: count(self.running()),
+            waiting: count(self.waiting()),
+            kv_used: Some(f64::from(self.blocks_held()) / total),
             preemptions: Some(self.counters.preemptions),
             prefix_queries: Some(self.counters.prefix_queries),
             prefix_hits: Some(self.counters.prefix_hits),
@@ -283,7 +434,8 @@ impl Engine {
         }
     }
 
-    /// All that was counted so far.
+    /// All that was counted so far. Of a stretch of steps that is fast-forwarded, the first is counted
+    /// when it begins and the others when it is over.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
@@ -292,7 +444,7 @@ impl Engine {
     /// Requests in the running batch.
     #[must_use]
     pub fn running(&self) -> usize {
-        self.running.len()
+        self.decoders.count() as usize + self.prefills.len()
     }
 
     /// Requests in the queue.
@@ -303,8 +455,14 @@ impl Engine {
 
     /// KV blocks that requests hold; the others are free, whether or not they keep content.
     #[must_use]
-    pub const fn blocks_held(&self) -> u32 {
-        self.pool.held()
+    pub fn blocks_held(&self) -> u32 {
+        let taken = match self.state {
+            State::Stepping(stretch) if stretch.steps() > 1 => {
+                self.blocks_after_first(self.begun(&stretch))
+            }
+            _ => 0,
+        };
+        self.pool.held() + taken
     }
 
     fn reach(&mut self, now: Timestamp) {

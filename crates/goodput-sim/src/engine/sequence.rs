@@ -2,6 +2,8 @@
 
 use goodput_record::Timestamp;
 
+use super::fine::{Fine, Span};
+
 /// A request as the engine sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineRequest {
@@ -11,6 +13,10 @@ pub struct EngineRequest {
     pub input_tokens: u32,
     /// Tokens it will answer with, at least 1.
     pub output_tokens: u32,
+    /// Whose prompt is computed first: 0 before 1, and so on. It is admitted before those of a
+    /// higher number that wait, and computed before those whose prompts are half done. What decodes
+    /// goes on.
+    pub priority: u8,
     /// Hashes of the prompt's whole blocks, each over its content and all before it; equal hashes
     /// mean equal text. Empty: nothing of it can be reused. It may run on over the answer's blocks,
     /// where the caller knows how a later prompt will hash them.
@@ -18,13 +24,14 @@ pub struct EngineRequest {
 }
 
 impl EngineRequest {
-    /// A request nothing of which can be reused.
+    /// A request of the first priority, nothing of which can be reused.
     #[must_use]
     pub const fn new(index: u64, input_tokens: u32, output_tokens: u32) -> Self {
         Self {
             index,
             input_tokens,
             output_tokens,
+            priority: 0,
             blocks: Vec::new(),
         }
     }
@@ -36,18 +43,31 @@ pub(super) struct Sequence {
     pub(super) request: EngineRequest,
     /// No step that begins before takes it in.
     pub(super) submitted: Timestamp,
-    /// Tokens whose keys and values are in the cache.
+    /// The number of its admission, counting up; 0 while it waits.
+    pub(super) order: u64,
+    /// Tokens whose keys and values are in the cache; of one that decodes, when it joined.
     pub(super) computed: u32,
-    /// Output tokens so far.
+    /// Output tokens so far; of one that decodes, when it joined.
     pub(super) emitted: u32,
-    /// Tokens of the step under way.
+    /// Steps of the engine when it joined those that decode; `None`: its prompt is computed, or it
+    /// waits.
+    pub(super) joined: Option<u64>,
+    /// Steps of the engine at its first token since it was admitted.
+    pub(super) first_step: u64,
+    /// Output tokens that the caller was told of.
+    pub(super) told: u32,
+    /// Prompt tokens of the step under way.
     pub(super) scheduled: u32,
-    /// Blocks held.
+    /// Blocks held; of one that decodes, when it joined.
     pub(super) held: u32,
     /// Of these, how many from the first on are known by their hash.
     pub(super) known: u32,
     /// Whether it has been admitted before.
     pub(super) returned: bool,
+    /// Its last token, while it computes again what it lost.
+    pub(super) interrupted: Option<Fine>,
+    /// The longest gap between two of its tokens, up to the last time it joined.
+    pub(super) longest_gap: Option<Span>,
 }
 
 impl Sequence {
@@ -55,12 +75,18 @@ impl Sequence {
         Self {
             request,
             submitted,
+            order: 0,
             computed: 0,
             emitted: 0,
+            joined: None,
+            first_step: 0,
+            told: 0,
             scheduled: 0,
             held: 0,
             known: 0,
             returned: false,
+            interrupted: None,
+            longest_gap: None,
         }
     }
 
@@ -74,14 +100,31 @@ impl Sequence {
         self.length() - self.computed
     }
 
-    /// Whether the step at hand is a decode: one token behind one that this engine emitted.
-    pub(super) const fn decodes(&self) -> bool {
-        self.emitted > 0 && self.missing() == 1
-    }
-
     /// The hashes of the blocks known so far.
     pub(super) fn known_hashes(&self) -> &[u64] {
         let known = self.known as usize;
         self.request.blocks.get(..known).unwrap_or_default()
+    }
+
+    /// Tokens decoded since it joined, when the engine has done so many steps.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "no more steps than its output tokens"
+    )]
+    pub(super) const fn decoded(&self, steps: u64) -> u32 {
+        match self.joined {
+            Some(joined) => (steps - joined) as u32,
+            None => 0,
+        }
+    }
+
+    /// Brings what changes with every step of a decode up to date, when the engine has done so many.
+    pub(super) const fn settle(&mut self, steps: u64) {
+        let decoded = self.decoded(steps);
+        self.computed += decoded;
+        self.emitted += decoded;
+        if self.joined.is_some() {
+            self.joined = Some(steps);
+        }
     }
 }

@@ -1,203 +1,332 @@
-//! One step: who takes part, what it does to them.
+//! Steps: when they begin, how many at once, and what they leave.
 
-use std::time::Duration;
-
-use goodput_record::{Outcome, Timestamp, nanos, span_of};
-
-use super::{Engine, EngineEvents, State, blocks::BlockPool, sequence::Sequence};
 use goodput_perf_model::Batch;
+use goodput_record::{Outcome, Timestamp};
+
+use super::{
+    Engine, EngineEvents, State,
+    decoders::{Date, Due},
+    fine::{Fine, Span, Stretch},
+};
 
 impl Engine {
-    /// Schedules the next step, which begins at `at`; goes idle if there is nothing to do.
-    pub(super) fn start_step(&mut self, at: Timestamp, out: &mut impl EngineEvents) {
-        self.reach(at);
-        let mut batch = Batch::default();
-        let preempted = self.schedule_running(at, &mut batch, out);
-        if !preempted {
-            self.admit(at, &mut batch, out);
+    /// Begins the next step, or as many as differ in nothing but their contexts; goes idle if there is
+    /// nothing to do.
+    pub(super) fn start_step(&mut self, at: Fine, out: &mut impl EngineEvents) {
+        let now = at.timestamp();
+        self.reach(now);
+        let (reserved, evicted) = self.make_room(at, out);
+        let mut batch = Batch {
+            decodes: self.decoders.count(),
+            context_tokens: self.decoders.context(),
+            window_tokens: self.decoders.window_context(),
+            ..Batch::default()
+        };
+        let taken = self.pool.take(self.decode_blocks());
+        debug_assert!(taken, "invariant: room was made for those that decode");
+        if let Some(speculation) = self.speculation {
+            self.hold_draft_blocks(&speculation);
         }
+        self.fill(now, (reserved, !evicted), &mut batch, out);
         if batch.tokens() == 0 {
-            debug_assert!(self.running.is_empty(), "invariant: whoever runs can go on");
-            self.state = match self.waiting.front() {
-                Some(first) => State::Starting(first.submitted),
-                None => State::Idle,
-            };
+            debug_assert!(self.running() == 0, "invariant: whoever runs can go on");
+            self.rest();
             return;
         }
-        let span = span_of(self.step_time.seconds(&batch));
-        // Time always moves, whatever the coefficients.
-        let span = span.max(Duration::from_nanos(1));
+        let first = self.cost.of(&batch);
+        let whole = self.every_token || self.speculation.is_some();
+        let stretch = if self.prefills.is_empty() && !evicted && !whole {
+            self.decode_stretch(at, first)
+        } else {
+            Stretch::step(at, first)
+        };
         self.counters.steps += 1;
-        self.counters.busy_ns += nanos(span);
         self.counters.prefill_tokens += u64::from(batch.prefill_tokens);
-        self.state = State::Stepping(at.after(span));
+        self.count_busy(at, stretch.first_boundary());
+        self.state = State::Stepping(stretch);
     }
 
-    /// Gives every running sequence its tokens of this step; returns whether one was evicted.
-    fn schedule_running(
-        &mut self,
-        at: Timestamp,
-        batch: &mut Batch,
-        out: &mut impl EngineEvents,
-    ) -> bool {
-        let window = self.step_time.window_tokens();
-        let mut preempted = false;
-        let mut position = 0;
-        while position < self.running.len() {
-            let budget = self.max_batched_tokens - batch.tokens();
-            let sequence = &self.running[position];
-            let tokens = sequence.missing().min(budget);
-            if tokens == 0 {
-                break;
-            }
-            let needs = self.new_blocks(sequence, tokens);
-            while position < self.running.len() && !self.pool.take(needs) {
-                self.preempt_last(at, out);
-                preempted = true;
-            }
-            let Some(sequence) = self.running.get_mut(position) else {
-                break;
-            };
-            sequence.held += needs;
-            schedule(sequence, tokens, window, batch);
-            position += 1;
+    /// Waits for the next submission.
+    fn rest(&mut self) {
+        let heads = self.waiting.heads();
+        let next = heads.map(|slot| self.slots[slot as usize].submitted).min();
+        self.state = next.map_or(State::Idle, |at| State::Starting(Fine::of(at)));
+        self.stalls.clear();
+    }
+
+    fn count_busy(&mut self, from: Fine, to: Fine) {
+        let span = to.timestamp().since(from.timestamp()).unwrap_or_default();
+        self.counters.busy_ns += goodput_record::nanos(span);
+    }
+
+    /// The steps until a sequence ends, a block lacks or somebody who may be admitted comes.
+    fn decode_stretch(&mut self, at: Fine, first: Span) -> Stretch {
+        let slots = &self.slots;
+        let until_due = self.decoders.until_due(|date| {
+            let sequence = &slots[date.slot as usize];
+            sequence.order == date.order
+        });
+        let mut steps = until_due.unwrap_or(1);
+        // The blocks of the first step are taken.
+        let blocks = u64::from(self.pool.free());
+        let (count, block) = (
+            u64::from(self.decoders.count()),
+            u64::from(self.block_tokens),
+        );
+        if count.saturating_mul(steps + block) > blocks * block {
+            let taken = u64::from(self.decoders.blocks_for_next());
+            steps = steps.min(self.decoders.steps_within(blocks + taken));
         }
-        preempted
-    }
-
-    /// Blocks `sequence` lacks for `tokens` more.
-    fn new_blocks(&self, sequence: &Sequence, tokens: u32) -> u32 {
-        let stored = sequence.computed + tokens;
-        if stored <= sequence.held * self.block_tokens {
-            return 0;
+        let growth = self
+            .cost
+            .growth(self.decoders.count(), self.decoders.near());
+        let mut stretch = Stretch::new(at, first, growth, steps);
+        if self.running() < self.max_num_seqs {
+            let to_come = self
+                .waiting
+                .heads()
+                .map(|slot| self.slots[slot as usize].submitted);
+            let next = to_come
+                .filter(|&submitted| submitted > at.timestamp())
+                .min();
+            if let Some(next) = next.filter(|&next| next < stretch.end()) {
+                stretch.cut(stretch.first_boundary_where(next, |boundary| boundary >= next));
+            }
         }
-        stored.div_ceil(self.block_tokens) - sequence.held
+        stretch
     }
 
-    fn preempt_last(&mut self, at: Timestamp, out: &mut impl EngineEvents) {
-        let Some(mut victim) = self.running.pop() else {
+    /// How many of the steps have begun by now; at least one.
+    pub(super) fn begun(&self, stretch: &Stretch) -> u64 {
+        let Some(told) = self.told.filter(|_| stretch.steps() > 1) else {
+            return 1;
+        };
+        if stretch.end() <= told {
+            return stretch.steps();
+        }
+        stretch.first_boundary_where(told, |boundary| boundary > told)
+    }
+
+    /// Blocks that the steps behind the first of a stretch need, up to number `steps`.
+    pub(super) fn blocks_after_first(&self, steps: u64) -> u32 {
+        let first = u64::from(self.decoders.blocks_for_next());
+        u32::try_from(self.decoders.blocks_for(steps) - first).unwrap_or(u32::MAX)
+    }
+
+    /// Leaves of a stretch only the step that is under way, so that something can change behind it.
+    pub(super) fn end_stretch(&mut self) {
+        let State::Stepping(stretch) = self.state else {
             return;
         };
-        release(&mut self.pool, &victim);
-        (victim.computed, victim.held, victim.known) = (0, 0, 0);
-        self.counters.preemptions += 1;
-        out.preempted(at, victim.request.index);
-        self.waiting.push_front(victim);
+        if stretch.steps() == 1 {
+            return;
+        }
+        let begun = self.begun(&stretch);
+        let passed = begun - 1;
+        self.pool.take(self.blocks_after_first(begun));
+        if passed > 0 {
+            self.pass(&stretch, passed);
+            self.counters.steps += 1;
+            self.count_busy(stretch.boundary(passed), stretch.boundary(begun));
+        }
+        let step = Stretch::step(stretch.boundary(passed), stretch.span(passed));
+        self.state = State::Stepping(step);
     }
 
-    /// Admits from the front of the queue while sequences, tokens and blocks last.
-    fn admit(&mut self, at: Timestamp, batch: &mut Batch, out: &mut impl EngineEvents) {
-        let window = self.step_time.window_tokens();
-        while self.running.len() < self.max_num_seqs {
-            let budget = self.max_batched_tokens - batch.tokens();
-            let Some(first) = self.waiting.front().filter(|s| s.submitted <= at) else {
-                break;
+    /// Books `steps` steps of a stretch, the first of which was counted when it began.
+    fn pass(&mut self, stretch: &Stretch, steps: u64) {
+        self.counters.output_tokens += u64::from(self.decoders.count()) * steps;
+        self.counters.steps += steps - 1;
+        if steps > 1 {
+            let last = if steps == stretch.steps() {
+                stretch.last_boundary()
+            } else {
+                stretch.boundary(steps)
             };
-            let (found, idle) = self.find_prefix(first);
-            let cached = found * self.block_tokens;
-            let missing = first.length() - cached;
-            if budget == 0 || (!self.chunked_prefill && missing > budget) {
-                break;
-            }
-            let tokens = missing.min(budget);
-            let needs = (cached + tokens).div_ceil(self.block_tokens) - found;
-            if needs + idle > self.pool.free() {
-                break;
-            }
-            let Some(mut sequence) = self.waiting.pop_front() else {
-                break;
-            };
-            (sequence.computed, sequence.known) = (cached, found);
-            sequence.held = found + needs;
-            self.pool.hold(sequence.known_hashes());
-            self.pool.take(needs);
-            if !sequence.returned && self.prefix_cache {
-                self.counters.prefix_queries += u64::from(sequence.request.input_tokens);
-                self.counters.prefix_hits += u64::from(cached);
-            }
-            sequence.returned = true;
-            out.admitted(at, sequence.request.index, cached);
-            schedule(&mut sequence, tokens, window, batch);
-            self.running.push(sequence);
+            self.count_busy(stretch.first_boundary(), last);
+        }
+        self.decoders.pass(steps);
+        if !self.every_token {
+            self.stalls
+                .add(self.decoders.steps(), stretch.span(steps - 1));
         }
     }
 
-    /// Leading blocks of `sequence` in the cache, and how many of these are free. The block of the
-    /// last token never counts, so that there is something to compute.
-    fn find_prefix(&self, sequence: &Sequence) -> (u32, u32) {
-        if !self.prefix_cache {
-            return (0, 0);
-        }
-        let most = ((sequence.length() - 1) / self.block_tokens) as usize;
-        let hashes = &sequence.request.blocks;
-        self.pool.find(&hashes[..most.min(hashes.len())])
-    }
-
-    /// Books what the step that ends at `at` has done.
-    pub(super) fn finish_step(&mut self, at: Timestamp, out: &mut impl EngineEvents) {
+    /// Books what the steps that are over have done.
+    pub(super) fn finish_steps(&mut self, stretch: &Stretch, out: &mut impl EngineEvents) {
+        let end = stretch.last_boundary();
+        let at = end.timestamp();
         self.reach(at);
-        let Self {
-            running,
-            pool,
-            counters,
-            open,
-            ..
-        } = self;
-        running.retain_mut(|sequence| {
-            if sequence.scheduled == 0 {
-                return true;
+        if stretch.steps() > 1 {
+            self.pool.take(self.blocks_after_first(stretch.steps()));
+        }
+        self.pass(stretch, stretch.steps());
+        if let Some(speculation) = self.speculation {
+            // Windows first: who leaves and joins again is counted by its length.
+            while let Some(date) = self.decoders.take_due_window() {
+                if self.is_running(date.order, date.slot) {
+                    self.outgrow_window(date.slot);
+                }
             }
-            sequence.computed += sequence.scheduled;
-            sequence.scheduled = 0;
-            if self.prefix_cache {
-                publish_filled(pool, sequence, self.block_tokens);
+            self.accept_drafts(&speculation);
+        }
+        if self.every_token {
+            self.tell_decoded(at, out);
+        }
+        while let Some(date) = self.decoders.take_due() {
+            if self.is_running(date.order, date.slot) {
+                match date.due() {
+                    Due::Window => self.outgrow_window(date.slot),
+                    Due::Block => self.publish_answer(date),
+                    Due::End => self.finish(date.slot, at, out),
+                }
             }
-            if sequence.missing() > 0 {
-                return true;
+        }
+        if !self.prefills.is_empty() {
+            let mut prefills = std::mem::take(&mut self.prefills);
+            std::mem::swap(&mut self.prefills, &mut self.spare);
+            for slot in prefills.drain(..) {
+                self.finish_chunk(slot, end, out);
             }
-            let index = sequence.request.index;
-            sequence.emitted += 1;
-            counters.output_tokens += 1;
-            out.tokens(at, index, 1);
-            if sequence.emitted < sequence.request.output_tokens {
-                return true;
-            }
-            release(pool, sequence);
-            counters.finished += 1;
-            open.remove(&index);
-            out.ended(at, index, Outcome::Ok);
-            false
-        });
-        self.state = if self.open.is_empty() {
+            self.spare = prefills;
+        }
+        if self.running.len() > 2 * self.running() + 64 {
+            let slots = &self.slots;
+            self.running
+                .retain(|&(order, slot)| slots[slot as usize].order == order);
+        }
+        self.state = if self.running() + self.waiting() == 0 {
+            self.stalls.clear();
             State::Idle
         } else {
-            State::Starting(at)
+            State::Starting(end)
         };
     }
-}
 
-/// Books `tokens` of `sequence` into the step.
-fn schedule(sequence: &mut Sequence, tokens: u32, window: u32, batch: &mut Batch) {
-    if sequence.decodes() {
-        batch.decode(sequence.length(), window);
-    } else {
-        batch.prefill(sequence.computed, tokens);
-    }
-    sequence.scheduled = tokens;
-}
-
-/// Makes every block that is now full known, where its hash is.
-fn publish_filled(pool: &mut BlockPool, sequence: &mut Sequence, block_tokens: u32) {
-    while let Some(&hash) = sequence.request.blocks.get(sequence.known as usize) {
-        if sequence.computed < (sequence.known + 1) * block_tokens {
-            break;
+    /// Tells of the tokens of each that decodes.
+    fn tell_decoded(&mut self, at: Timestamp, out: &mut impl EngineEvents) {
+        let steps = self.decoders.steps();
+        for &(order, slot) in &self.running {
+            let sequence = &mut self.slots[slot as usize];
+            if sequence.order == order && sequence.joined.is_some() {
+                let emitted = sequence.emitted + sequence.decoded(steps);
+                let new = emitted - std::mem::replace(&mut sequence.told, emitted);
+                out.tokens(at, sequence.request.index, new);
+            }
         }
-        pool.publish(hash);
-        sequence.known += 1;
     }
-}
 
-/// Gives the blocks of a sequence back.
-pub(super) fn release(pool: &mut BlockPool, sequence: &Sequence) {
-    pool.release(sequence.known_hashes(), sequence.held - sequence.known);
+    /// Notes that a context is as long as the window. A draft may have taken it further already.
+    fn outgrow_window(&mut self, slot: u32) {
+        let sequence = &self.slots[slot as usize];
+        let stored = sequence.computed + sequence.decoded(self.decoders.steps());
+        if stored + 1 == self.window_tokens {
+            self.decoders.outgrow();
+        }
+    }
+
+    /// Makes a block of the answer known, and notes when the next one is. A draft may have filled it
+    /// earlier than was noted.
+    fn publish_answer(&mut self, date: Date) {
+        let sequence = &mut self.slots[date.slot as usize];
+        let stored = sequence.computed + sequence.decoded(self.decoders.steps());
+        let full = |known: u32| (known + 1) * self.block_tokens;
+        if stored < full(sequence.known) {
+            return;
+        }
+        while let Some(&hash) = sequence.request.blocks.get(sequence.known as usize) {
+            if stored < full(sequence.known) {
+                let next = date.step() + u64::from(full(sequence.known) - stored);
+                let next = Date::new(next, Due::Block, date.order, date.slot);
+                return self.decoders.note(next);
+            }
+            self.pool.publish(hash);
+            sequence.known += 1;
+        }
+    }
+
+    /// Books a chunk that was computed: more of the prompt, or the token behind it.
+    fn finish_chunk(&mut self, slot: u32, end: Fine, out: &mut impl EngineEvents) {
+        let at = end.timestamp();
+        let block_tokens = self.block_tokens;
+        let sequence = &mut self.slots[slot as usize];
+        sequence.computed += std::mem::take(&mut sequence.scheduled);
+        if self.prefix_cache {
+            while let Some(&hash) = sequence.request.blocks.get(sequence.known as usize) {
+                if sequence.computed < (sequence.known + 1) * block_tokens {
+                    break;
+                }
+                self.pool.publish(hash);
+                sequence.known += 1;
+            }
+        }
+        if sequence.missing() > 0 {
+            self.prefills.push(slot);
+            return;
+        }
+        sequence.emitted += 1;
+        self.counters.output_tokens += 1;
+        if let Some(last) = sequence.interrupted.take() {
+            sequence.longest_gap = sequence.longest_gap.max(Some(end.since(last)));
+        }
+        if self.every_token || sequence.told == 0 {
+            sequence.told += 1;
+            out.tokens(at, sequence.request.index, 1);
+        }
+        sequence.first_step = self.decoders.steps();
+        self.join_decoders(slot);
+        let sequence = &self.slots[slot as usize];
+        if sequence.emitted == sequence.request.output_tokens {
+            self.finish(slot, at, out);
+        }
+    }
+
+    /// Takes a sequence in among those that decode, and notes what will be due of it.
+    pub(super) fn join_decoders(&mut self, slot: u32) {
+        let steps = self.decoders.steps();
+        let sequence = &mut self.slots[slot as usize];
+        sequence.joined = Some(steps);
+        let order = sequence.order;
+        if let Some(outgrown) = self.decoders.join(sequence.computed) {
+            let date = Date::new(steps + outgrown, Due::Window, order, slot);
+            self.decoders.note(date);
+        }
+        let left = sequence.request.output_tokens - sequence.emitted;
+        let end = steps + u64::from(left);
+        self.decoders.note(Date::new(end, Due::End, order, slot));
+        if self.prefix_cache && sequence.request.blocks.len() > sequence.known as usize {
+            let full = (sequence.known + 1) * self.block_tokens;
+            let filled = steps + u64::from(full.saturating_sub(sequence.computed));
+            self.decoders
+                .note(Date::new(filled, Due::Block, order, slot));
+        }
+    }
+
+    /// The longest gap between two tokens of a sequence so far.
+    pub(super) fn longest_gap(&self, slot: u32) -> Option<Span> {
+        let sequence = &self.slots[slot as usize];
+        if sequence.joined.is_none() {
+            return sequence.longest_gap;
+        }
+        let since = self.stalls.longest_after(sequence.first_step);
+        sequence.longest_gap.max(since)
+    }
+
+    /// Ends a sequence that has answered its last token.
+    fn finish(&mut self, slot: u32, at: Timestamp, out: &mut impl EngineEvents) {
+        let gap = self.longest_gap(slot);
+        self.drop_running(slot, 0);
+        let sequence = &mut self.slots[slot as usize];
+        let index = sequence.request.index;
+        let untold = sequence.request.output_tokens - sequence.told;
+        if untold > 0 {
+            out.tokens(at, index, untold);
+        }
+        if let Some(gap) = gap.filter(|_| !self.every_token) {
+            out.longest_gap(index, gap.duration());
+        }
+        self.vacate(slot);
+        self.counters.finished += 1;
+        out.ended(at, index, Outcome::Ok);
+    }
 }

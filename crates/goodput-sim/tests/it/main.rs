@@ -3,8 +3,12 @@
 #[cfg(test)]
 mod digest;
 #[cfg(test)]
+mod exact;
+#[cfg(test)]
 mod load;
 #[cfg(test)]
 mod profiles;
+#[cfg(test)]
+mod reference;
 #[cfg(test)]
 mod theory;
