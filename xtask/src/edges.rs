@@ -47,6 +47,16 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "routes requests it knows by number; no engine, no socket, no books",
     ),
     (
+        "goodput-calibration",
+        &[
+            "goodput-perf-model",
+            "goodput-record",
+            "goodput-sim",
+            "goodput-stats",
+        ],
+        "records to coefficients, with the simulator in the loop; knows no folder and no SLO",
+    ),
+    (
         "goodput-sweep",
         &[
             "goodput-config",
@@ -76,6 +86,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "goodput-report",
         &[
+            "goodput-calibration",
             "goodput-ledger",
             "goodput-perf-model",
             "goodput-record",

@@ -3,6 +3,7 @@
 //! This crate is the wiring: flags, files, terminals, signals and exit codes. What is measured,
 //! judged, counted, decided and drawn is done by the crates below it.
 
+mod calibrate;
 mod compare;
 mod emulate;
 mod exit;
@@ -48,6 +49,7 @@ fn run(verb: Verb, voice: Voice) -> Result<Exit, Failure> {
         Verb::Simulate(flags) => simulate::simulate(&flags, voice),
         Verb::Compare(flags) => compare::compare(&flags, voice),
         Verb::Plan(flags) => plan::plan(&flags, voice),
+        Verb::Calibrate(flags) => calibrate::calibrate(&flags, voice),
         Verb::Report(flags) => report::report(&flags, voice),
         Verb::Trace(TraceVerb::Inspect(flags)) => trace::inspect(&flags, voice),
         Verb::Trace(TraceVerb::Convert { trace, out }) => trace::convert(&trace, &out, voice),
