@@ -196,6 +196,7 @@ fn a_cold_replica_hurts_its_first_requests_and_a_gate_keeps_them_away() {
     let (hurt, _) = scale_up(false, true);
     let (gated, gated_run) = scale_up(true, true);
     let p99 = |row: &PointRow| row.ttft_p99_ms.unwrap();
+    println!("p99: {:?}", [p99(&warm), p99(&hurt), p99(&gated)]);
     assert!(p99(&hurt) > 3.0 * p99(&warm), "{:?}", hurt.ttft_p99_ms);
     assert!(p99(&gated) < 1.3 * p99(&warm), "{:?}", gated.ttft_p99_ms);
     // Its first requests are those that are late, and nobody else.
@@ -221,6 +222,7 @@ fn a_tenants_burst_is_its_own_affair_where_tenants_are_fair() {
         (attainment(&plan, 0), attainment(&plan, 1))
     };
     let (fair, unfair) = (at(true), at(false));
+    println!("fair {fair:?}, not {unfair:?}");
     assert!(fair.0 > 0.95 && unfair.0 < 0.3, "{fair:?} {unfair:?}");
     assert!(fair.1 < 0.5);
 }
@@ -240,6 +242,7 @@ fn urgent_work_goes_first_where_there_are_classes() {
         attainment(&plan, 0)
     };
     let (together, apart) = (at(1), at(2));
+    println!("in time: apart {apart}, together {together}");
     assert!(apart > 0.95 && together < 0.5, "{apart} {together}");
 }
 
@@ -257,6 +260,7 @@ fn urgent_prompts_go_first_inside_the_engines() {
         attainment(&plan, 0)
     };
     let (together, apart) = (at(0), at(1));
+    println!("in time: apart {apart}, together {together}");
     assert!(apart > 0.95 && together < 0.5, "{apart} {together}");
 }
 
@@ -362,6 +366,7 @@ fn affinity_finds_more_in_the_caches_than_taking_turns() {
     let turns = at(Policy::RoundRobin, None);
     let prefix = at(Policy::PrefixAffinity(GUARD), None);
     let session = at(Policy::LeastWork, Some(GUARD));
+    println!("from the caches: prefix {prefix}, session {session}, turns {turns}");
     assert!(prefix > turns + 0.1, "{prefix} {session} {turns}");
     assert!(session > turns + 0.1, "{prefix} {session} {turns}");
 }
