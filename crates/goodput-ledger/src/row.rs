@@ -375,6 +375,15 @@ pub struct PointRow {
 }
 
 impl PointRow {
+    /// Takes out what is said of single gaps between tokens, where they are not known to the token.
+    pub fn forget_gaps(&mut self) {
+        self.itl_mean_ms = None;
+        self.tpot_median_p50_ms = None;
+        self.tpot_median_p99_ms = None;
+        self.stall_p50_ms = None;
+        self.stall_p99_ms = None;
+    }
+
     /// The load in the unit of its mode: users, or requests a second.
     #[must_use]
     pub fn load(&self) -> f64 {

@@ -275,6 +275,7 @@ impl Derived {
             max_batched_tokens: BATCHED,
             chunked_prefill: true,
             prefix_cache: true,
+            scheduler: crate::Scheduler::Continuous,
             kv_blocks,
             block_tokens: BLOCK,
             context_limit: model.context_limit,

@@ -29,5 +29,5 @@ pub use coefficient::{Coefficient, CoefficientInterval, Extent, FittedOn};
 pub use derive::{Assumptions, DeriveError, Derived, Precision};
 pub use kv::{KvMemory, KvShape};
 pub use mean_field::{Capacity, Limit, MeanField};
-pub use profile::Profile;
+pub use profile::{Profile, Scheduler};
 pub use step::{Experts, Speculation, StepTime, Window};

@@ -2,7 +2,8 @@
 
 use goodput_ledger::Between;
 use goodput_sweep::{
-    BootCounts, Bound, Case, Compared, ComparedPoint, Comparison, Gate, GateVerdict, Word, is_shown,
+    BootCounts, Bound, Case, Compared, ComparedPoint, Comparison, Contrast, Gate, GateVerdict,
+    Word, error as prediction_error, is_shown,
 };
 
 use crate::number::{NONE, count, number, number_or_none, percent};
@@ -29,6 +30,24 @@ pub(crate) fn change(change: Option<f64>) -> String {
     match text.as_str() {
         "+0.0%" | "-0.0%" => "0.0%".to_owned(),
         _ => text,
+    }
+}
+
+/// The error of a prediction with its sign: of a share in points, else relative.
+pub(crate) fn error(figure: &Contrast) -> String {
+    let error = prediction_error(figure);
+    if is_share(&figure.compared.figure) {
+        return error.map_or_else(|| NONE.to_owned(), |e| format!("{:+.1}", 100.0 * e));
+    }
+    change(error)
+}
+
+/// The size of an error, without a sign.
+pub(crate) fn size_of_error(name: &str, size: f64) -> String {
+    if is_share(name) {
+        format!("{:.1} points", 100.0 * size)
+    } else {
+        format!("{:.1}%", 100.0 * size)
     }
 }
 

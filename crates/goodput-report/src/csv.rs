@@ -2,7 +2,7 @@
 //! figure or rule a line. Nothing stands where there is no figure.
 
 use goodput_ledger::PointRow;
-use goodput_sweep::{Case, Compared, Comparison};
+use goodput_sweep::{Case, Compared, Comparison, Contrast, Prediction, WhatIf};
 use serde_json::{Value, json};
 
 use crate::change::ANSWERS;
@@ -126,6 +126,51 @@ pub fn comparison(comparison: &Comparison) -> String {
     let cases = comparison.gate.iter().flat_map(|gate| &gate.cases);
     rows.extend(cases.map(checked));
     table(COMPARED, &rows)
+}
+
+/// Variants against their base: the answers, whose load is `answers`, then the figures at the base's
+/// operating point.
+#[must_use]
+pub fn what_if(what_if: &WhatIf) -> String {
+    let mut rows: Vec<Value> = Vec::new();
+    let at = what_if.at.as_deref().unwrap_or_default();
+    for variant in &what_if.variants {
+        let changes = variant.changes.join("; ");
+        let answers = variant.answers.iter().map(|f| (ANSWERS, f));
+        let figures = answers.chain(variant.at_base.iter().map(|f| (at, f)));
+        rows.extend(figures.map(|(load, f)| contrasted(&changes, load, f)));
+    }
+    table(CONTRASTED, &rows)
+}
+
+/// A prediction against what was measured, load by load.
+#[must_use]
+pub fn prediction(prediction: &Prediction) -> String {
+    let loads = prediction.loads.iter();
+    let rows = loads.flat_map(|load| {
+        let figures = load.figures.iter();
+        figures.map(|f| contrasted("", &load.load, f))
+    });
+    table(CONTRASTED, &rows.collect::<Vec<_>>())
+}
+
+const CONTRASTED: &[&str] = &[
+    "what_if",
+    "load",
+    "figure",
+    "base",
+    "other",
+    "change",
+    "change_low",
+    "change_high",
+    "distinguishable",
+];
+
+fn contrasted(changes: &str, load: &str, figure: &Contrast) -> Value {
+    let mut row = compared(load, &figure.compared);
+    row["what_if"] = json!(changes);
+    row["distinguishable"] = json!(figure.distinguishable);
+    row
 }
 
 fn compared(load: &str, figure: &Compared) -> Value {

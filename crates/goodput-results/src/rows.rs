@@ -189,8 +189,39 @@ impl RowWriter {
         })
     }
 
+    /// A writer that keeps nothing and makes no file, for a run whose records nobody wants.
+    #[must_use]
+    pub fn nowhere() -> Self {
+        Self {
+            jobs: Mutex::new(None),
+            thread: Mutex::new(None),
+            shared: Arc::new(Shared {
+                waiting: AtomicU64::new(0),
+                trouble: Mutex::new(None),
+                stop: Box::new(|| {}),
+            }),
+            most_waiting: 0,
+            keep_gaps: false,
+            name: String::new(),
+        }
+    }
+
+    /// Queues a row once there is room for it. For a source that need not keep time: one in virtual
+    /// time makes records faster than any disk takes them.
+    pub fn send_when_there_is_room(&self, job: RowJob) {
+        while self.shared.waiting.load(Ordering::Relaxed) > self.most_waiting / 2
+            && self.trouble().is_none()
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.send(job);
+    }
+
     /// Queues a row. Nothing is queued any more after trouble: [`RowWriter::trouble`] says which.
     pub fn send(&self, mut job: RowJob) {
+        if open(&self.jobs).is_none() {
+            return;
+        }
         if !self.keep_gaps {
             job.record.gaps = Gaps::NotKept;
         }
@@ -209,6 +240,12 @@ impl RowWriter {
             // A thread that has stopped has said why.
             let _ = jobs.send(job);
         }
+    }
+
+    /// Whether every gap is written out.
+    #[must_use]
+    pub const fn keeps_gaps(&self) -> bool {
+        self.keep_gaps
     }
 
     /// What went wrong, if anything did.

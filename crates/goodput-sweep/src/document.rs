@@ -21,16 +21,16 @@ pub struct RunResult {
     pub schema_version: u32,
     /// Version of the program.
     pub goodput_version: String,
-    /// `sweep` or `bench`; `shard` for one share of a run, `merged` for all of them together; `import`
+    /// `sweep` or `bench`; `simulate` for a sweep in virtual time; `shard` for one share of a run, `merged` for all of them together; `import`
     /// for requests that another tool sent.
     pub kind: String,
     /// The run's id: the first part of every request id.
     pub run: String,
-    /// Wall-clock start, RFC 3339 in UTC.
+    /// Wall-clock start, RFC 3339 in UTC. Of a simulated run, when it was computed.
     pub started: String,
     /// Wall-clock time of the run's epoch, in nanoseconds since 1970-01-01 UTC.
     pub epoch_unix_ns: u64,
-    /// How long it took.
+    /// How long it took; of a simulated run, in virtual time.
     pub duration_s: f64,
     /// Whether it ran to its end. False after Ctrl-C or a failure: what was measured is kept.
     pub complete: bool,
@@ -162,7 +162,7 @@ pub struct WorkloadFacts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerFacts {
-    /// Base URL, without credentials.
+    /// Base URL, without credentials. Empty where there is none: of a simulated replica.
     pub url: String,
     /// `vLLM`, `llama.cpp`, ... where known.
     pub engine: Option<String>,
@@ -173,6 +173,9 @@ pub struct ServerFacts {
     /// Whether it is an emulated replica, started by the run or found at the URL: no figure of it is about
     /// real hardware.
     pub emulated: bool,
+    /// What was simulated, where nothing was measured: the replica existed in virtual time only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<SimulatedFacts>,
     /// Faults that the emulated replica was told to have.
     #[serde(default)]
     pub faults: Vec<String>,
@@ -182,6 +185,23 @@ pub struct ServerFacts {
     /// Why its own counters were not watched.
     #[serde(default)]
     pub not_watched: Option<String>,
+}
+
+/// What a simulated replica was made from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SimulatedFacts {
+    /// The engine profile's name.
+    pub profile: String,
+    /// Where the profile's numbers come from.
+    pub source: String,
+    /// What was changed in the profile or the workload: `key=value`.
+    #[serde(default)]
+    pub what_if: Vec<String>,
+    /// The loads on which the profile was fitted, in words. Null where it was not fitted, or does not
+    /// say.
+    #[serde(default)]
+    pub fitted_on: Option<String>,
 }
 
 /// Hardware and model as far as they bound a decode step from below.

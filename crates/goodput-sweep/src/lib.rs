@@ -11,6 +11,7 @@ pub mod auto;
 mod bars;
 mod boots;
 mod compare;
+mod contrast;
 mod document;
 mod findings;
 mod grid;
@@ -28,10 +29,11 @@ pub use compare::{
     Mismatch, Rule, Sense, Side, Undecided, Unit, Word, compare, differences, is_shown,
     known_figures, mismatches, more_is_better,
 };
+pub use contrast::{Contrast, PredictedLoad, Prediction, Variant, WhatIf, error};
 pub use document::{
     ByGoodput, ByObjective, ClauseFacts, Finding, HardwareFacts, HoldsFor, OperatingPoint,
-    PointChart, RequestBar, RunResult, SCHEMA_VERSION, Search, ServerFacts, SloFacts, UnderWay,
-    WorkloadFacts,
+    PointChart, RequestBar, RunResult, SCHEMA_VERSION, Search, ServerFacts, SimulatedFacts,
+    SloFacts, UnderWay, WorkloadFacts,
 };
 pub use findings::{WORKLOAD_ENDED, findings};
 pub use grid::geometric;

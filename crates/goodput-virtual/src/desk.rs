@@ -14,32 +14,46 @@ use goodput_record::{
 };
 use goodput_sim::EngineEvents;
 
-/// Files records in books.
-pub(crate) struct Filing {
+use crate::witness::Witness;
+
+/// Files records in books, and tells the witness of them.
+pub(crate) struct Filing<'w, W> {
     pub(crate) books: RefCell<PointBooks>,
+    pub(crate) witness: &'w W,
+    /// Whether every request only warms the replica up.
+    warm_up: bool,
     /// The part of the point to which the request belongs that ends next.
     phase: Cell<Phase>,
     buffers: RefCell<Vec<GapBuffer>>,
 }
 
-impl Filing {
-    pub(crate) fn new(books: PointBooks) -> Self {
+impl<'w, W> Filing<'w, W> {
+    pub(crate) fn new(books: PointBooks, witness: &'w W, warm_up: bool) -> Self {
         Self {
             books: RefCell::new(books),
+            witness,
+            warm_up,
             phase: Cell::new(Phase::Measured),
             buffers: RefCell::default(),
         }
     }
 }
 
-impl Sink for Filing {
+impl<W: Witness> Sink for Filing<'_, W> {
     fn arrived(&self, arrival: &Arrival) {
         self.books.borrow_mut().arrived(arrival);
     }
 
     fn ended(&self, record: RequestRecord) {
+        let phase = if self.warm_up {
+            Phase::Warmup
+        } else {
+            self.phase.get()
+        };
         let mut books = self.books.borrow_mut();
-        books.post(&record.summary, &record.gaps, self.phase.get());
+        let verdicts = books.post(&record.summary, &record.gaps, phase);
+        drop(books);
+        self.witness.ended(&record, phase, &verdicts);
         if let Gaps::Kept(mut buffer) = record.gaps {
             buffer.clear();
             self.buffers.borrow_mut().push(buffer);
@@ -52,8 +66,8 @@ impl Sink for Filing {
 }
 
 /// A request at the engine.
-struct Open {
-    request: OpenRequest<Filing>,
+struct Open<'w, W: Witness> {
+    request: OpenRequest<Filing<'w, W>>,
     phase: Phase,
     output_tokens: u32,
     cached_tokens: Option<u32>,
@@ -70,20 +84,24 @@ pub(crate) struct Ended {
 }
 
 /// The open requests, by the engine's numbers, which count up.
-pub(crate) struct Desk {
-    filing: Rc<Filing>,
-    open: VecDeque<Option<Open>>,
+pub(crate) struct Desk<'w, W: Witness> {
+    filing: Rc<Filing<'w, W>>,
+    open: VecDeque<Option<Open<'w, W>>>,
     first: u64,
     /// Tokens within one such span of time are told as one event; zero: every token by itself.
     grain_ns: u64,
     pub(crate) ended: Vec<Ended>,
     pub(crate) in_flight: u32,
     pub(crate) in_flight_peak: u32,
+    /// Requests ended, however they ended.
+    pub(crate) closed: u64,
+    /// Requests refused since the last that was taken.
+    pub(crate) refused_in_a_row: u32,
 }
 
-impl Desk {
+impl<'w, W: Witness> Desk<'w, W> {
     /// A desk at which the engine's next request has the number `first`.
-    pub(crate) fn new(filing: Rc<Filing>, first: u64, grain: Duration) -> Self {
+    pub(crate) fn new(filing: Rc<Filing<'w, W>>, first: u64, grain: Duration) -> Self {
         Self {
             filing,
             open: VecDeque::new(),
@@ -92,6 +110,8 @@ impl Desk {
             ended: Vec::new(),
             in_flight: 0,
             in_flight_peak: 0,
+            closed: 0,
+            refused_in_a_row: 0,
         }
     }
 
@@ -110,7 +130,7 @@ impl Desk {
         self.in_flight_peak = self.in_flight_peak.max(self.in_flight);
     }
 
-    fn get(&mut self, index: u64) -> Option<&mut Open> {
+    fn get(&mut self, index: u64) -> Option<&mut Open<'w, W>> {
         let place = usize::try_from(index.checked_sub(self.first)?).ok()?;
         self.open.get_mut(place)?.as_mut()
     }
@@ -127,6 +147,7 @@ impl Desk {
             self.first += 1;
         }
         self.in_flight -= 1;
+        self.closed += 1;
         open.tell();
         let arrival = *open.request.arrival();
         self.filing.phase.set(open.phase);
@@ -157,7 +178,7 @@ impl Desk {
     }
 }
 
-impl Open {
+impl<W: Witness> Open<'_, W> {
     /// Tells the record of the tokens it has not heard of.
     fn tell(&mut self) {
         let (tokens, at) = std::mem::take(&mut self.untold);
@@ -167,7 +188,7 @@ impl Open {
     }
 }
 
-impl EngineEvents for Desk {
+impl<W: Witness> EngineEvents for Desk<'_, W> {
     fn admitted(&mut self, _at: Timestamp, index: u64, cached_tokens: u32) {
         if let Some(open) = self.get(index) {
             open.cached_tokens.get_or_insert(cached_tokens);

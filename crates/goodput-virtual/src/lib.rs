@@ -24,15 +24,19 @@
 //! assert!(search.found().best.is_some() && points.len() >= 3);
 //! ```
 
+mod brief;
 mod desk;
 mod pace;
 mod point;
+pub mod pool;
 mod replica;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod witness;
 
 pub use pace::Pace;
-pub use point::{Detail, Measured, PointPlan, Setting, run_point};
+pub use point::{Detail, Measured, PointPlan, Setting, run_point, run_point_before};
 pub use replica::Replica;
 pub use sweep::{Swept, sweep};
+pub use witness::{Sampled, Witness};

@@ -3,7 +3,7 @@
 use std::{ops::Range, rc::Rc, sync::Arc, time::Duration};
 
 use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow};
-use goodput_record::{Outcome, SeriesId, Timestamp, Vantage};
+use goodput_record::{Outcome, Phase, Timestamp, Vantage};
 use goodput_sim::EngineRequest;
 use goodput_slo::{Metric, Slo};
 use goodput_sweep::auto::Look;
@@ -12,15 +12,20 @@ use goodput_workload::{
 };
 
 use crate::{
+    brief,
     desk::{Desk, Filing},
     replica::Replica,
+    witness::{Sampled, Witness},
 };
 
 /// A user whose request was refused waits this long before the next one: a refusal takes no time in
 /// the engine, and without a pause a closed loop would ask for ever at one instant.
 const AFTER_REFUSAL: Duration = Duration::from_millis(1);
+/// Requests refused in a row at which a point is given up: a replica that can take none is not
+/// measured.
+pub(crate) const REFUSED_IN_A_ROW: u32 = 1_000;
 /// How often a point is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How much of the tokens' times is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +36,10 @@ pub enum Detail {
     /// needs more. Several times as fast; attainment, goodput, throughput, TTFT, TPOT and E2E are
     /// the same, what is said of single gaps (stall, median, ITL) is coarser.
     Bins,
+    /// First and last token of a request, its longest gap, and nothing in between: where an open loop
+    /// has no witness, its requests share no prefix and no clause needs more, at the least cost. What
+    /// needs more than that is not known. Else as [`Detail::Bins`].
+    Ends,
 }
 
 /// What all points of a sweep share.
@@ -61,7 +70,8 @@ impl<'a> Setting<'a> {
         }
     }
 
-    fn grain(&self) -> Duration {
+    /// Whether a clause needs the time of each token.
+    pub(crate) fn needs_gaps(&self) -> bool {
         let per_gap = |metric| {
             matches!(
                 metric,
@@ -69,8 +79,11 @@ impl<'a> Setting<'a> {
             )
         };
         let mut clauses = self.slos.iter().flat_map(Slo::clauses);
-        let needed = clauses.any(|clause| per_gap(clause.metric));
-        if needed || self.detail == Detail::EveryToken {
+        clauses.any(|clause| per_gap(clause.metric))
+    }
+
+    fn grain(&self) -> Duration {
+        if self.detail == Detail::EveryToken || self.needs_gaps() {
             Duration::ZERO
         } else {
             self.bin
@@ -81,8 +94,10 @@ impl<'a> Setting<'a> {
 /// One load point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PointPlan {
-    /// Its number within the run; the workload's seed depends on it.
+    /// Its number within the run.
     pub point: u32,
+    /// What the workload's seed depends on, beside the run's.
+    pub place: u32,
     /// The load.
     pub load: Load,
     /// Its course.
@@ -91,6 +106,10 @@ pub struct PointPlan {
     pub look_from: Duration,
     /// Requests in flight at which it is given up.
     pub most_in_flight: u32,
+    /// Over how long the users of a closed loop start; `None`: as the workload spreads them.
+    pub ramp: Option<Duration>,
+    /// Whether all of it only warms the replica up: every record says so, and none is measured.
+    pub warm_up: bool,
 }
 
 impl PointPlan {
@@ -99,10 +118,13 @@ impl PointPlan {
     pub const fn new(point: u32, load: Load, course: CoursePlan) -> Self {
         Self {
             point,
+            place: point,
             load,
             course,
             look_from: Duration::ZERO,
             most_in_flight: 100_000,
+            ramp: None,
+            warm_up: false,
         }
     }
 }
@@ -120,6 +142,14 @@ pub struct Measured {
     pub in_flight_peak: u32,
     /// Requests of the window in flight when it closed.
     pub in_flight_at_end: u32,
+    /// Arrivals due inside the window.
+    pub arrivals_due: u64,
+    /// Whether the workload had fewer requests than the window was to have.
+    pub ran_dry: bool,
+    /// Whether it was ended before its time by its [`Witness`].
+    pub interrupted: bool,
+    /// Why it was given up before its end, if it was.
+    pub gave_up: Option<String>,
     /// Why it may not be used.
     pub invalid: Vec<String>,
 }
@@ -149,10 +179,28 @@ pub fn run_point(
     replica: &mut Replica,
     setting: &Setting<'_>,
     plan: &PointPlan,
+    look: impl FnMut(&PointBooks, Timestamp, Timestamp) -> Look,
+) -> Measured {
+    run_point_before(replica, setting, plan, &(), look)
+}
+
+/// The same before a witness, who hears of every request and of the replica's counters.
+pub fn run_point_before<W: Witness>(
+    replica: &mut Replica,
+    setting: &Setting<'_>,
+    plan: &PointPlan,
+    witness: &W,
     mut look: impl FnMut(&PointBooks, Timestamp, Timestamp) -> Look,
 ) -> Measured {
-    let mut run = Run::begin(replica, setting, plan);
+    if setting.detail == Detail::Ends
+        && !W::HEARS
+        && let Some(measured) = brief::run(replica, setting, plan, &mut look)
+    {
+        return measured;
+    }
+    let mut run = Run::begin(replica, setting, plan, witness);
     let mut look_at = Timestamp::FAR_FUTURE;
+    run.sample();
     while !run.course.over() {
         let opened = run.course.window_start().filter(|_| run.course.measuring());
         match opened {
@@ -180,30 +228,44 @@ pub fn run_point(
 }
 
 /// A load point under way.
-struct Run<'a> {
+struct Run<'a, W: Witness> {
     replica: &'a mut Replica,
     plan: &'a PointPlan,
     workload: Workload,
     course: Course,
-    filing: Rc<Filing>,
-    desk: Desk,
+    filing: Rc<Filing<'a, W>>,
+    desk: Desk<'a, W>,
+    /// When the replica's counters are read next.
+    sample_at: Timestamp,
     start: Timestamp,
     users: Option<u32>,
+    /// Measured arrivals.
+    arrivals_due: u64,
     /// Why the point was given up.
     gave_up: Option<String>,
 }
 
-impl<'a> Run<'a> {
-    fn begin(replica: &'a mut Replica, setting: &Setting<'_>, plan: &'a PointPlan) -> Self {
+impl<'a, W: Witness> Run<'a, W> {
+    fn begin(
+        replica: &'a mut Replica,
+        setting: &Setting<'_>,
+        plan: &'a PointPlan,
+        witness: &'a W,
+    ) -> Self {
         let start = replica.now;
         let users = match plan.load {
             Load::Closed(users) => Some(users.get()),
             Load::Open { .. } => None,
         };
-        let filing = Rc::new(Filing::new(PointBooks::new(setting.slos, setting.bin)));
-        let seed = point_seed(setting.seed, plan.point);
+        let books = PointBooks::new(setting.slos, setting.bin);
+        let filing = Rc::new(Filing::new(books, witness, plan.warm_up));
+        let seed = point_seed(setting.seed, plan.place);
+        let (spec, load) = (setting.workload, plan.load);
         Self {
-            workload: Workload::new(setting.workload, plan.load, seed, Shard::WHOLE),
+            workload: match plan.ramp {
+                None => Workload::new(spec, load, seed, Shard::WHOLE),
+                Some(ramp) => Workload::with_ramp(spec, load, seed, Shard::WHOLE, ramp),
+            },
             course: Course::new(&plan.course, users, start),
             desk: Desk::new(Rc::clone(&filing), replica.requests, setting.grain()),
             filing,
@@ -211,7 +273,29 @@ impl<'a> Run<'a> {
             plan,
             start,
             users,
+            sample_at: Timestamp::FAR_FUTURE,
+            arrivals_due: 0,
             gave_up: None,
+        }
+    }
+
+    /// Reads the replica's counters, if anyone wants to know.
+    fn sample(&mut self) {
+        let Some(every) = self.filing.witness.sample_every() else {
+            return;
+        };
+        let now = self.replica.now;
+        self.replica.engine.advance(now, &mut self.desk);
+        self.settle_ends();
+        self.filing.witness.sampled(&Sampled {
+            sample: self.replica.engine.sample(),
+            output_tokens: self.replica.engine.counters().output_tokens,
+            in_flight: self.desk.in_flight,
+            ended: self.desk.closed,
+        });
+        self.sample_at = now.after(every.max(Duration::from_millis(1)));
+        if self.filing.witness.stops() && !self.course.interrupted() {
+            self.course.interrupt(now);
         }
     }
 
@@ -236,6 +320,12 @@ impl<'a> Run<'a> {
             self.course.exhausted(self.replica.now);
             return self.course.over();
         };
+        // All that happens at the instant of a sample comes before it.
+        if self.sample_at < next {
+            self.replica.now = self.sample_at;
+            self.sample();
+            return true;
+        }
         let now = next.max(self.replica.now);
         self.replica.now = now;
         if change.is_some_and(|at| at <= now) {
@@ -269,17 +359,28 @@ impl<'a> Run<'a> {
         let Some(phase) = self.course.arrive(due, first) else {
             return;
         };
+        self.arrivals_due += u64::from(phase == Phase::Measured);
         let index = self.replica.requests;
         self.replica.requests += 1;
-        let (series, vantage) = (SeriesId::default(), Vantage::Engine);
+        let (series, vantage) = (self.filing.witness.series(planned), Vantage::Engine);
         let arrival = planned.arrival(index, due, series, vantage);
         self.desk.arrive(arrival, phase);
         let request = EngineRequest {
             blocks: planned.prompt.blocks(self.replica.block_tokens),
             ..EngineRequest::new(index, planned.input_tokens, planned.output_tokens)
         };
-        if self.replica.engine.submit(now, request).is_err() {
-            self.desk.close(now, index, Outcome::Rejected);
+        match self.replica.engine.submit(now, request) {
+            Ok(()) => self.desk.refused_in_a_row = 0,
+            Err(refusal) => {
+                self.desk.close(now, index, Outcome::Rejected);
+                self.desk.refused_in_a_row += 1;
+                if self.desk.refused_in_a_row >= REFUSED_IN_A_ROW && self.gave_up.is_none() {
+                    self.gave_up = Some(format!(
+                        "{REFUSED_IN_A_ROW} requests in a row were refused; the last one {refusal}"
+                    ));
+                    self.course.give_up(now);
+                }
+            }
         }
     }
 
@@ -305,13 +406,14 @@ impl<'a> Run<'a> {
             self.replica.engine.cancel(now, index);
             self.desk.close(now, index, Outcome::Cancelled);
         }
+        self.sample();
         let (window, _) = self.course.window();
         let books = self
             .filing
             .books
             .replace(PointBooks::new(&[], Duration::from_secs(1)));
-        let mut invalid: Vec<String> = self.gave_up.into_iter().collect();
-        if books.measured() == 0 {
+        let mut invalid: Vec<String> = self.gave_up.iter().cloned().collect();
+        if books.measured() == 0 && !self.plan.warm_up {
             invalid.push("no request was measured".to_owned());
         }
         Measured {
@@ -319,6 +421,10 @@ impl<'a> Run<'a> {
             span: self.start..now,
             in_flight_peak: self.desk.in_flight_peak,
             in_flight_at_end: self.course.in_flight_at_end(),
+            arrivals_due: self.arrivals_due,
+            ran_dry: self.course.ran_dry(),
+            interrupted: self.course.interrupted(),
+            gave_up: self.gave_up,
             books,
             invalid,
         }

@@ -2,7 +2,7 @@
 
 use goodput_perf_model::{Profile, StepTime};
 use goodput_record::Timestamp;
-use goodput_sim::Engine;
+use goodput_sim::Server;
 
 use crate::pace::Pace;
 
@@ -10,7 +10,7 @@ use crate::pace::Pace;
 /// one finds, and its pace goes on.
 #[derive(Clone, Debug)]
 pub struct Replica {
-    pub(crate) engine: Engine,
+    pub(crate) engine: Server,
     pub(crate) block_tokens: u32,
     step_time: StepTime,
     pace: Pace,
@@ -30,7 +30,7 @@ impl Replica {
     #[must_use]
     pub fn with_pace(profile: &Profile, pace: Pace) -> Self {
         let mut replica = Self {
-            engine: Engine::new(profile),
+            engine: Server::new(profile),
             block_tokens: profile.block_tokens.get(),
             step_time: profile.step_time,
             pace,

@@ -59,7 +59,7 @@ fn show(comparison: &Comparison, format: CompareFormat, voice: Voice) -> Result<
 }
 
 /// A result with its requests, where they lie beside it.
-fn side<'a>(result: &'a RunResult, path: &Path) -> Result<Side<'a>, Failure> {
+pub(crate) fn side<'a>(result: &'a RunResult, path: &Path) -> Result<Side<'a>, Failure> {
     let file = Folder::open(path).file("requests.jsonl");
     let mut measured: BTreeMap<u32, Vec<MeasuredRequest>> = BTreeMap::new();
     let slo = result.holds_for.slos.first().map(|s| s.name.clone());

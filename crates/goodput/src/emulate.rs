@@ -64,7 +64,7 @@ pub(crate) fn emulate(flags: &EmulateFlags, voice: Voice) -> Result<Exit, Failur
 /// The list that `--profile list` or `--fault list` asks for.
 pub(crate) fn list_asked_for(flags: &EmulatorFlags) -> Result<Option<String>, Failure> {
     if flags.profile == "list" {
-        return profiles().map(Some);
+        return list_of_profiles().map(Some);
     }
     let faults = flags.faults.iter().any(|f| f == "list");
     Ok(faults.then(faults_table))
@@ -140,7 +140,8 @@ fn faults(flags: &EmulatorFlags) -> Result<Faults, Failure> {
         .map_err(|e| Failure::usage(e.to_string()).hint("--fault list prints all faults"))
 }
 
-fn profiles() -> Result<String, Failure> {
+/// The built-in profiles with what they stand for.
+pub(crate) fn list_of_profiles() -> Result<String, Failure> {
     let mut lines = Vec::new();
     for name in Profile::builtin_names() {
         let profile = Profile::builtin(name)

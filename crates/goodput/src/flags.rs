@@ -1,20 +1,25 @@
 //! The command line as typed. What it means is decided where it is used.
 
+mod calibrate;
 mod compare;
 mod measure;
 mod plan;
 mod queue;
+mod simulate;
 
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use calibrate::{CalibrateFlags, CalibrateFormat};
 pub(crate) use compare::{CompareFlags, CompareFormat, Undecided};
 pub(crate) use measure::{
-    Api, BenchFlags, EmulateFlags, EmulatorFlags, Http, RunFlags, ServerFlags, SweepFlags,
+    Api, AskFlags, BenchFlags, EmulateFlags, EmulatorFlags, Http, LoadsFlags, RunFlags,
+    ServerFlags, SweepFlags,
 };
 pub(crate) use plan::{PlanFlags, PlanVerb};
 pub(crate) use queue::{QueueFlags, QueueFormat};
+pub(crate) use simulate::SimulateFlags;
 
 /// How much load can this LLM server take before users notice?
 #[derive(Debug, Parser)]
@@ -92,6 +97,12 @@ pub(crate) enum Verb {
         goodput bench --url http://vllm:8000/v1 --rate 5 --slo chat\n  \
         goodput bench --requests 1 --concurrency 1 --warmup 0   # exactly one request")]
     Bench(BenchFlags),
+    /// Sweep a simulated replica in virtual time: the same answers in seconds, as good as its profile
+    #[command(after_help = "Examples:\n  \
+        goodput simulate --profile qwen3-8b-h100 --slo chat\n  \
+        goodput simulate --profile mine.toml --concurrency 1,8,32,64 --rate 5,10,20\n  \
+        goodput simulate --profile qwen3-8b-h100 --what-if max_num_seqs=64,128 --what-if prompts=x2")]
+    Simulate(SimulateFlags),
     /// Put two results side by side, or hold rules against their difference
     #[command(after_help = "Examples:\n  \
         goodput compare runs/before runs/after\n  \
@@ -100,10 +111,17 @@ pub(crate) enum Verb {
     Compare(CompareFlags),
     /// Plan: how long requests wait
     Plan(PlanFlags),
+    /// Fit an engine profile to what was measured
+    #[command(after_help = "Examples:\n  \
+        goodput sweep --url http://vllm:8000/v1 --concurrency 1,4,16 --rate none --keep-gaps --out runs/low\n  \
+        goodput calibrate runs/low --set max_num_seqs=256 --set max_batched_tokens=8192 --out engine.toml\n  \
+        goodput calibrate runs/low runs/long --base qwen3-8b-h100 --out engine.toml")]
+    Calibrate(CalibrateFlags),
     /// Render a result folder again, read another tool's result, or merge shards
     #[command(after_help = "Examples:\n  \
         goodput report runs/chat-1130\n  \
         goodput report runs/before runs/after --html both.html\n  \
+        goodput report runs/measured --overlay runs/simulated   # error of the prediction\n  \
         goodput report --import vllm-16qps.json --slo chat --out runs/vllm\n  \
         goodput report --merge shard-1 shard-2 shard-3 --out runs/whole")]
     Report(ReportFlags),
@@ -157,6 +175,10 @@ pub(crate) struct ReportFlags {
     /// Where to write the page [default: report.html in the folder]
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Lay a simulated result over the measured one, with the error of the prediction at every load
+    /// [page: overlay.html in the simulated folder]
+    #[arg(long, value_name = "SIMULATED", conflicts_with_all = ["import", "merge", "out"])]
+    pub(crate) overlay: Option<PathBuf>,
     /// Merge the folders of all shards of one run, exactly, into --out
     #[arg(long, conflicts_with = "import", requires = "out")]
     pub(crate) merge: bool,

@@ -3,6 +3,7 @@
 //! This crate is the wiring: flags, files, terminals, signals and exit codes. What is measured,
 //! judged, counted, decided and drawn is done by the crates below it.
 
+mod calibrate;
 mod compare;
 mod emulate;
 mod exit;
@@ -12,6 +13,7 @@ mod measure;
 mod plan;
 mod process_list;
 mod report;
+mod simulate;
 mod slo;
 mod talk;
 mod text;
@@ -44,8 +46,10 @@ fn run(verb: Verb, voice: Voice) -> Result<Exit, Failure> {
     match verb {
         Verb::Sweep(flags) => measure::sweep(&flags, voice),
         Verb::Bench(flags) => measure::bench(&flags, voice),
+        Verb::Simulate(flags) => simulate::simulate(&flags, voice),
         Verb::Compare(flags) => compare::compare(&flags, voice),
         Verb::Plan(flags) => plan::plan(&flags, voice),
+        Verb::Calibrate(flags) => calibrate::calibrate(&flags, voice),
         Verb::Report(flags) => report::report(&flags, voice),
         Verb::Trace(TraceVerb::Inspect(flags)) => trace::inspect(&flags, voice),
         Verb::Trace(TraceVerb::Convert { trace, out }) => trace::convert(&trace, &out, voice),

@@ -3,6 +3,7 @@
 mod import;
 mod killed;
 mod merge;
+mod predicted;
 
 use std::path::{Path, PathBuf};
 
@@ -28,6 +29,9 @@ pub(crate) fn report(flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure>
     if flags.merge {
         return merge::merge(flags, voice);
     }
+    if let Some(simulated) = &flags.overlay {
+        return predicted::predicted(simulated, flags, voice);
+    }
     match flags.paths.as_slice() {
         [path] => render(path, flags, voice),
         several => overlay(several, flags, voice),
@@ -47,6 +51,14 @@ fn overlay(paths: &[PathBuf], flags: &ReportFlags, voice: Voice) -> Result<Exit,
     for path in paths {
         runs.push((path.display().to_string(), read_result(path)?));
     }
+    one_slo(&runs)?;
+    write_whole(target, |out| html::overlay(&runs).write(out))?;
+    voice.say(&format!("{}: {} results", target.display(), runs.len()));
+    Ok(Exit::Yes)
+}
+
+/// Refuses results that are judged by different SLOs: their goodputs are of different things.
+fn one_slo(runs: &[(String, RunResult)]) -> Result<(), Failure> {
     let slo = |run: &RunResult| run.holds_for.slos.first().map(|slo| slo.sentence.clone());
     let first = slo(&runs[0].1);
     if let Some((name, other)) = runs.iter().find(|(_, run)| slo(run) != first) {
@@ -58,9 +70,7 @@ fn overlay(paths: &[PathBuf], flags: &ReportFlags, voice: Voice) -> Result<Exit,
         ))
         .hint("judge one of them anew: goodput report --import DIR/requests.jsonl --slo ..."));
     }
-    write_whole(target, |out| html::overlay(&runs).write(out))?;
-    voice.say(&format!("{}: {} results", target.display(), runs.len()));
-    Ok(Exit::Yes)
+    Ok(())
 }
 
 /// Renders the page anew and prints the result. What cannot be written keeps nothing from being read.

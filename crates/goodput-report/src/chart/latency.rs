@@ -21,7 +21,15 @@ pub(crate) enum Measure {
 }
 
 impl Measure {
-    fn metric(self) -> &'static str {
+    /// Median and 99th percentile of one point.
+    pub(crate) fn ends(self, p: &PointRow) -> [Option<f64>; 2] {
+        match self {
+            Self::Ttft => [p.ttft_p50_ms, p.ttft_p99_ms],
+            Self::Tpot => [p.tpot_p50_ms, p.tpot_p99_ms],
+        }
+    }
+
+    pub(crate) fn metric(self) -> &'static str {
         match self {
             Self::Ttft => "ttft",
             Self::Tpot => "tpot",

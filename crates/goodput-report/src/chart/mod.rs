@@ -28,7 +28,7 @@ pub(crate) use attainment::{by_clause, by_rate};
 pub(crate) use curve::{characters, curve};
 pub(crate) use distribution::{Spread, distribution};
 pub(crate) use latency::{Measure, latency};
-pub(crate) use overlay::overlay;
+pub(crate) use overlay::{overlay, overlay_latency};
 use scale::{LoadScale, ends, logarithmic};
 pub(crate) use timeline::{requests, tokens_over_time};
 

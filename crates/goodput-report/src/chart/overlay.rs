@@ -4,9 +4,12 @@ use goodput_ledger::{Mode, PointRow};
 use goodput_sweep::RunResult;
 use plotly::layout::RangeMode;
 
-use super::{Chart, LoadScale, axis, by_load, dashed, ink, layout, points_line, title};
+use super::{
+    Chart, LoadScale, Measure, axis, by_load, by_load_once, dashed, ends, ink, layout, logarithmic,
+    points_line, title,
+};
 use crate::{
-    number::{number, percent},
+    number::{number, number_or_none, percent},
     terminal::load_words,
 };
 
@@ -56,6 +59,53 @@ pub(crate) fn overlay(runs: &[(String, RunResult)], mode: Mode) -> Option<Chart>
             color,
             3.0,
         ));
+    }
+    Some(chart)
+}
+
+/// The median of a latency against load in one mode, with p99 dashed in the same colour. Points that
+/// are not valid are left out. `None` where no result has a valid point of this mode.
+pub(crate) fn overlay_latency(
+    runs: &[(String, RunResult)],
+    measure: Measure,
+    mode: Mode,
+) -> Option<Chart> {
+    let scale = LoadScale(mode);
+    let lines: Vec<(&str, Vec<&PointRow>)> = runs
+        .iter()
+        .map(|(name, run)| {
+            let points = by_load_once(&run.points, mode).into_iter();
+            (name.as_str(), points.filter(|p| p.valid).collect())
+        })
+        .collect();
+    let mut all: Vec<&PointRow> = lines.iter().flat_map(|line| line.1.clone()).collect();
+    all.sort_by(|a, b| a.load().total_cmp(&b.load()));
+    let (low, high) = ends(all.iter().flat_map(|p| measure.ends(p)).flatten())?;
+    let unit = format!("{}, ms", measure.metric().to_uppercase());
+    let y = logarithmic(&unit, low, high);
+    let mut chart = Chart::new(layout(scale.axis(&all), y, 360));
+    for ((name, points), color) in lines.iter().zip(ink::SERIES.iter().cycle()) {
+        if points.is_empty() {
+            continue;
+        }
+        let x = scale.of(points);
+        for (which, width) in [(1, 1.5), (0, 3.0)] {
+            let values: Vec<Option<f64>> = points.iter().map(|p| measure.ends(p)[which]).collect();
+            let text = |p: &&PointRow| {
+                let [p50, p99] = measure.ends(p).map(number_or_none);
+                format!(
+                    "<b>{name}</b>, {}<br>p50 {p50} ms<br>p99 {p99} ms",
+                    load_words(p)
+                )
+            };
+            let texts = points.iter().map(text).collect();
+            let line = points_line(name, x.clone(), values, texts, color, width);
+            chart.add(if which == 1 {
+                line.line(dashed(color)).show_legend(false)
+            } else {
+                line
+            });
+        }
     }
     Some(chart)
 }

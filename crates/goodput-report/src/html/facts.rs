@@ -1,6 +1,6 @@
 //! What was tested, what was found beside the answers, what words mean, where the data is.
 
-use goodput_sweep::{Finding, RunResult, SloFacts};
+use goodput_sweep::{Finding, RunResult, SimulatedFacts, SloFacts};
 
 use super::text::{escape, pairs, prose, sentence_case};
 use crate::number::{NONE, number, percent_short, span};
@@ -16,6 +16,9 @@ pub(super) fn read_first(result: &RunResult) -> String {
         notes.push(format!(
             "The run is not complete: {why}. The figures cover what was measured until then."
         ));
+    }
+    if let Some(simulated) = &result.holds_for.server.simulated {
+        notes.push(computed(simulated));
     }
     if result.holds_for.server.emulated {
         notes.push(
@@ -34,6 +37,24 @@ pub(super) fn read_first(result: &RunResult) -> String {
     format!(
         "<aside class=\"first\"><h3>Read this first</h3><ul>{}</ul></aside>\n",
         items.concat()
+    )
+}
+
+/// What the figures of a simulated replica rest on.
+fn computed(simulated: &SimulatedFacts) -> String {
+    let changed = if simulated.what_if.is_empty() {
+        String::new()
+    } else {
+        format!(", with {}", simulated.what_if.join(", "))
+    };
+    let fitted = simulated.fitted_on.as_ref().map_or_else(String::new, |on| {
+        format!(" It was fitted on {on}; beyond that it extrapolates.")
+    });
+    format!(
+        "Nothing here was measured: a replica was computed in virtual time from the profile {}{changed}. \
+         The profile's numbers: {}.{fitted}",
+        simulated.profile,
+        simulated.source.trim().trim_end_matches('.'),
     )
 }
 

@@ -15,7 +15,8 @@ use goodput_sweep::RunResult;
 
 use crate::chart::{self, Measure, Spread};
 
-pub use overlay::overlay;
+pub(crate) use overlay::left_out;
+pub use overlay::{overlay, prediction, what_if};
 pub use page::Html;
 use page::Page;
 

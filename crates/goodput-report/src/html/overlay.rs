@@ -1,11 +1,12 @@
 //! Several results on one page: their curves on one another, their answers side by side.
 
 use goodput_ledger::Mode;
-use goodput_sweep::{RunResult, mismatches};
+use goodput_sweep::{Contrast, PredictedLoad, Prediction, RunResult, Variant, WhatIf, mismatches};
 
 use super::{Html, page::Page, text::escape};
 use crate::{
-    chart,
+    change,
+    chart::{self, Measure},
     number::{number, number_or_none, percent},
     terminal::load_words,
 };
@@ -14,15 +15,68 @@ use crate::{
 /// SLO; in what else they differ stands on the page.
 #[must_use]
 pub fn overlay(runs: &[(String, RunResult)]) -> Html {
+    let mut page = headed("Goodput side by side", runs);
+    curves(&mut page, runs);
+    page.section("answers", "Answers", "", &answers(runs));
+    page.section("differ", "In what they differ", "", &differences(runs));
+    page.finish()
+}
+
+/// The page of a simulated base, the first of the runs, and its variants.
+#[must_use]
+pub fn what_if(what_if: &WhatIf, runs: &[(String, RunResult)]) -> Html {
+    let mut page = headed("What if", runs);
+    page.section(
+        "changes",
+        "What changes",
+        NOTHING_MEASURED,
+        &variants(what_if),
+    );
+    curves(&mut page, runs);
+    latencies(&mut page, runs);
+    page.section("answers", "Answers", "", &answers(runs));
+    page.finish()
+}
+
+/// The page of a measured result, the first of the two, and the simulated one that predicts it.
+#[must_use]
+pub fn prediction(prediction: &Prediction, runs: &[(String, RunResult)]) -> Html {
+    let mut page = headed("Measured and simulated", runs);
+    let lead = format!("{}. {ERROR}", left_out(prediction));
+    page.section(
+        "errors",
+        "Error of the prediction",
+        &lead,
+        &errors(prediction),
+    );
+    curves(&mut page, runs);
+    latencies(&mut page, runs);
+    page.section("answers", "Answers", "", &answers(runs));
+    page.section("differ", "In what they differ", "", &differences(runs));
+    page.finish()
+}
+
+const NOTHING_MEASURED: &str = "Nothing was measured: base and variants were computed in virtual time, under the same arrivals \
+     and lengths. A change that is not told apart from nought is grey.";
+
+const ERROR: &str = "Simulated against measured: the error is relative to what was measured, of the share in SLO it is \
+     in points. Grey where it cannot be told from the noise of the two.";
+
+fn headed(what: &str, runs: &[(String, RunResult)]) -> Page {
     let slo = runs.first().and_then(|run| run.1.holds_for.slos.first());
     let mut facts: Vec<String> = runs.iter().map(|run| run.0.clone()).collect();
     let names = facts.join(", ");
     facts.extend(slo.map(|slo| format!("SLO {}: {}", slo.name, slo.sentence)));
-    let mut page = Page::headed("Goodput side by side", &names, &facts);
-    for (mode, id, heading) in [
-        (Mode::Closed, "closed", "Closed loop: capacity"),
-        (Mode::Open, "open", "Open loop: latency"),
-    ] {
+    Page::headed(what, &names, &facts)
+}
+
+const MODES: [(Mode, &str, &str); 2] = [
+    (Mode::Closed, "closed", "Closed loop: capacity"),
+    (Mode::Open, "open", "Open loop: latency"),
+];
+
+fn curves(page: &mut Page, runs: &[(String, RunResult)]) {
+    for (mode, id, heading) in MODES {
         if let Some(chart) = chart::overlay(runs, mode) {
             let figure = page.figure(
                 id,
@@ -32,9 +86,149 @@ pub fn overlay(runs: &[(String, RunResult)]) -> Html {
             page.section(id, heading, "", &figure);
         }
     }
-    page.section("answers", "Answers", "", &answers(runs));
-    page.section("differ", "In what they differ", "", &differences(runs));
-    page.finish()
+}
+
+/// TTFT and TPOT of all runs against load.
+fn latencies(page: &mut Page, runs: &[(String, RunResult)]) {
+    let mut figures = String::new();
+    for (mode, loop_id, loop_name) in [
+        (Mode::Closed, "closed", "closed loop"),
+        (Mode::Open, "open", "open loop"),
+    ] {
+        for (measure, id, name) in [
+            (Measure::Ttft, "ttft", "Time to first token"),
+            (Measure::Tpot, "tpot", "Time per output token"),
+        ] {
+            if let Some(chart) = chart::overlay_latency(runs, measure, mode) {
+                let caption = format!("{name}, {loop_name}: median; dashed, p99");
+                figures += &page.figure(&format!("{id}-{loop_id}"), chart, &caption);
+            }
+        }
+    }
+    if !figures.is_empty() {
+        let grid = format!("<div class=\"grid\">{figures}</div>");
+        page.section("latency", "Latency against load", "", &grid);
+    }
+}
+
+fn variants(what_if: &WhatIf) -> String {
+    let at = what_if.at.as_deref().unwrap_or("");
+    let names = what_if.variants.first().map_or(&[][..], |v| &v.answers);
+    let below = what_if.variants.first().map_or(&[][..], |v| &v.at_base);
+    let head = |figures: &[Contrast], place: &str| -> String {
+        let cell = |f: &Contrast| {
+            let shown = change::figure(&f.compared.figure, f.compared.base);
+            format!(
+                "<th>{}{}<br><span class=\"faint\">base {shown}</span>",
+                escape(&words(&f.compared.figure)),
+                escape(place)
+            )
+        };
+        figures.iter().map(cell).collect()
+    };
+    let place = format!(" at {at}");
+    let row = |variant: &Variant| {
+        let all = variant.answers.iter().chain(&variant.at_base);
+        let cells: String = all.map(cell).collect();
+        format!(
+            "<tr><th>{}{cells}</tr>",
+            escape(&variant.changes.join("; "))
+        )
+    };
+    let rows: String = what_if.variants.iter().map(row).collect();
+    format!(
+        "<div class=\"scroll\"><table><thead><tr><th>What if{}{}</tr></thead><tbody>{rows}</tbody></table></div>",
+        head(names, ""),
+        head(below, &place),
+    )
+}
+
+/// The value of the other side with its change.
+fn cell(figure: &Contrast) -> String {
+    let compared = &figure.compared;
+    let class = match figure.distinguishable {
+        Some(true) => "",
+        _ => " class=\"faint\"",
+    };
+    format!(
+        "<td>{}<br><span{class}>{}</span>",
+        change::figure(&compared.figure, compared.other),
+        change::change(compared.change)
+    )
+}
+
+fn errors(prediction: &Prediction) -> String {
+    let names: Vec<&str> = prediction.loads.first().map_or_else(Vec::new, |load| {
+        load.figures
+            .iter()
+            .map(|f| f.compared.figure.as_str())
+            .collect()
+    });
+    let head: String = names
+        .iter()
+        .map(|name| {
+            format!(
+                "<th>{}<br><span class=\"faint\">measured, simulated, error</span>",
+                escape(&words(name))
+            )
+        })
+        .collect();
+    let cell = |f: &Contrast| {
+        let shown = |value| change::figure(&f.compared.figure, value);
+        let class = if f.distinguishable == Some(true) {
+            ""
+        } else {
+            " class=\"faint\""
+        };
+        format!(
+            "<td>{} {}<br><span{class}>{}</span>",
+            shown(f.compared.base),
+            shown(f.compared.other),
+            change::error(f)
+        )
+    };
+    let row = |load: &PredictedLoad| {
+        let cells: String = load.figures.iter().map(cell).collect();
+        format!("<tr><th>{}{cells}</tr>", escape(&load.load))
+    };
+    let rows: String = prediction.loads.iter().map(row).collect();
+    let median = |name: &&str| {
+        let found = prediction.median_error.iter().find(|m| m.0 == **name);
+        let text = found.map_or_else(String::new, |m| change::size_of_error(name, m.1));
+        format!("<td><b>{text}</b>")
+    };
+    let medians: String = names.iter().map(median).collect();
+    format!(
+        "<div class=\"scroll\"><table><thead><tr><th>Load{head}</tr></thead><tbody>{rows}\
+         <tr><th>median size{medians}</tr></tbody></table></div>"
+    )
+}
+
+/// `ttft_p50_ms` as `TTFT p50, ms`.
+fn words(figure: &str) -> String {
+    match figure {
+        "sell_req_s" => "sell, req/s".to_owned(),
+        "cap_in_flight" => "cap, in flight".to_owned(),
+        "peak_goodput_tok_s" => "peak, good tok/s".to_owned(),
+        "goodput_tok_s" => "goodput, tok/s".to_owned(),
+        "slo_attainment" => "in SLO".to_owned(),
+        other => {
+            let mut parts = other.split('_');
+            let metric = parts.next().unwrap_or_default().to_uppercase();
+            let rest: Vec<&str> = parts.filter(|part| *part != "ms").collect();
+            format!("{metric} {}, ms", rest.join(" "))
+        }
+    }
+}
+
+/// How many loads are compared and how many cannot be.
+pub(crate) fn left_out(prediction: &Prediction) -> String {
+    let all = prediction.loads.len();
+    let loads = if all == 1 { "load" } else { "loads" };
+    match prediction.left_out {
+        0 => format!("{all} {loads} in both"),
+        more => format!("{all} {loads} in both, {more} in one only or not valid"),
+    }
 }
 
 fn answers(runs: &[(String, RunResult)]) -> String {

@@ -38,6 +38,9 @@ impl Html {
 /// The server in a word or two.
 fn server(result: &RunResult) -> String {
     let server = &result.holds_for.server;
+    if server.simulated.is_some() {
+        return "simulated replica".to_owned();
+    }
     if server.emulated {
         return "emulated replica".to_owned();
     }

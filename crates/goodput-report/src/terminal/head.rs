@@ -1,7 +1,7 @@
 //! What was tested, and whether the tester itself kept up.
 
 use goodput_ledger::PointRow;
-use goodput_sweep::{HoldsFor, ServerFacts, WorkloadFacts};
+use goodput_sweep::{HoldsFor, RunResult, ServerFacts, WorkloadFacts};
 
 use crate::{
     number::{NONE, number, number_or_none, percent_short},
@@ -23,7 +23,12 @@ pub fn head(holds_for: &HoldsFor, style: Style) -> String {
 
 /// The line that says whether the load generator kept its schedule, by the worst of the points.
 #[must_use]
-pub fn client(points: &[PointRow], style: Style) -> String {
+pub fn client(result: &RunResult, style: Style) -> String {
+    if result.holds_for.server.simulated.is_some() {
+        let facts = "none: computed in virtual time, as the engine sees its requests";
+        return line("client", facts, style);
+    }
+    let points = &result.points;
     let worst = |of: fn(&PointRow) -> Option<f64>| {
         points
             .iter()
@@ -74,6 +79,20 @@ fn server(holds_for: &HoldsFor) -> String {
         facts.push(format!("{} x {}", hardware.count, hardware.accelerator));
     }
     let server = &holds_for.server;
+    if let Some(simulated) = &server.simulated {
+        facts.extend(
+            simulated
+                .what_if
+                .iter()
+                .map(|what| format!("WHAT IF {what}")),
+        );
+        facts.extend(
+            simulated
+                .fitted_on
+                .iter()
+                .map(|on| format!("fitted on {on}")),
+        );
+    }
     if !server.faults.is_empty() {
         facts.push(format!("FAULTS {}", server.faults.join(", ")));
     }
@@ -89,13 +108,19 @@ fn server(holds_for: &HoldsFor) -> String {
     facts.join(" | ")
 }
 
-/// The engine with its version; an emulated one says so first.
+/// The engine with its version; an emulated or a simulated one says so first.
 pub(crate) fn engine(server: &ServerFacts) -> String {
     let name = match (&server.engine, &server.version) {
         (Some(engine), Some(version)) => format!("{engine} {version}"),
         (Some(engine), None) => engine.clone(),
         (None, _) => "engine not known".to_owned(),
     };
+    if let Some(simulated) = &server.simulated {
+        return format!(
+            "SIMULATED from profile {}: no figure was measured",
+            simulated.profile
+        );
+    }
     if server.emulated {
         format!("EMULATED {name}: no figure is about real hardware")
     } else {

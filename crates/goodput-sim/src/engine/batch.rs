@@ -120,6 +120,9 @@ impl Engine {
         out: &mut impl EngineEvents,
     ) {
         let under_way = self.prefills.len();
+        if under_way + self.waiting.len() == 0 {
+            return;
+        }
         let mut done = 0;
         let mut may_admit = may_admit;
         loop {

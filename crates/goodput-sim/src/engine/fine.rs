@@ -30,6 +30,12 @@ impl Span {
         Duration::from_nanos(self.0 >> BITS)
     }
 
+    /// Whole nanoseconds of a sum of spans.
+    #[expect(clippy::cast_possible_truncation, reason = "584 years of nanoseconds")]
+    pub(super) const fn nanos_of(sum: u128) -> u64 {
+        (sum >> BITS) as u64
+    }
+
     /// At least a nanosecond: time always moves, whatever the coefficients.
     pub(super) fn at_least_one(self) -> Self {
         Self(self.0.max(1 << BITS))
@@ -131,16 +137,21 @@ impl Stretch {
         self.last_boundary
     }
 
-    /// When the first step ends.
-    pub(super) const fn first_boundary(&self) -> Fine {
-        self.start.after(self.first)
-    }
-
     /// When step `index`, counted from 0, begins, and the one before it ends.
     pub(super) fn boundary(&self, index: u64) -> Fine {
         let pairs = index * index.saturating_sub(1) / 2;
         let linear = u128::from(self.first.0) * u128::from(index);
         Fine(self.start.0 + linear + u128::from(self.growth) * u128::from(pairs))
+    }
+
+    /// How long the steps behind the first take together, up to number `steps`.
+    pub(super) fn behind_first(&self, steps: u64) -> u128 {
+        let last = if steps == self.steps {
+            self.last_boundary
+        } else {
+            self.boundary(steps)
+        };
+        last.0 - self.start.0 - u128::from(self.first.0)
     }
 
     /// How long step `index` takes.

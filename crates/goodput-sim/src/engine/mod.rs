@@ -22,7 +22,7 @@ use thiserror::Error;
 use blocks::BlockPool;
 use cost::Cost;
 use decoders::Decoders;
-use fine::{Fine, Stretch};
+use fine::{Fine, Span, Stretch};
 use queue::Queue;
 pub use sequence::EngineRequest;
 use sequence::Sequence;
@@ -92,7 +92,7 @@ pub enum Refusal {
 
 /// What an engine has counted since it was made. Tokens and requests, never negative.
 ///
-/// `submitted = finished + cancelled + running + waiting` at every moment; `refused` is apart.
+/// `submitted = finished + cancelled + killed + running + waiting` at every moment; `refused` is apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Requests taken.
@@ -103,6 +103,9 @@ pub struct Counters {
     pub finished: u64,
     /// Requests cancelled while open.
     pub cancelled: u64,
+    /// Requests that the engine gave up itself, for want of KV cells; never more than 0 in
+    /// [`Engine`], which preempts instead.
+    pub killed: u64,
     /// Times a request lost its place.
     pub preemptions: u64,
     /// Prompt tokens looked up in the prefix cache, at first admissions.
@@ -182,6 +185,8 @@ pub struct Engine {
     /// Steps that begin here or before have begun.
     told: Option<Timestamp>,
     counters: Counters,
+    /// Time in steps, in 2^-20 ns.
+    busy: u128,
 }
 
 /// The number of no request.
@@ -225,6 +230,7 @@ impl Engine {
             now: Timestamp::ZERO,
             told: None,
             counters: Counters::default(),
+            busy: 0,
         }
     }
 
@@ -233,9 +239,21 @@ impl Engine {
     /// [`Engine::next_event`] is then the next instant at which something is told or decided, and
     /// [`Engine::untold`] says what a request has answered in between.
     #[must_use]
-    pub const fn fast_forward(mut self) -> Self {
-        self.every_token = false;
+    pub fn fast_forward(mut self) -> Self {
+        self.set_fast_forward(true);
         self
+    }
+
+    /// Changes from telling of every token to [`Engine::fast_forward`], or back.
+    ///
+    /// # Panics
+    /// In a debug build, if a request is open.
+    pub fn set_fast_forward(&mut self, fast: bool) {
+        debug_assert!(
+            self.running() + self.waiting() == 0,
+            "an engine changes between requests"
+        );
+        self.every_token = !fast;
     }
 
     /// Puts a request at the end of the queue; it takes part in steps that begin at `now` or later.
@@ -437,8 +455,11 @@ impl Engine {
     /// All that was counted so far. Of a stretch of steps that is fast-forwarded, the first is counted
     /// when it begins and the others when it is over.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
-        &self.counters
+    pub const fn counters(&self) -> Counters {
+        Counters {
+            busy_ns: Span::nanos_of(self.busy),
+            ..self.counters
+        }
     }
 
     /// Requests in the running batch.

@@ -42,7 +42,7 @@ impl Engine {
         };
         self.counters.steps += 1;
         self.counters.prefill_tokens += u64::from(batch.prefill_tokens);
-        self.count_busy(at, stretch.first_boundary());
+        self.busy += u128::from(stretch.span(0).0);
         self.state = State::Stepping(stretch);
     }
 
@@ -52,11 +52,6 @@ impl Engine {
         let next = heads.map(|slot| self.slots[slot as usize].submitted).min();
         self.state = next.map_or(State::Idle, |at| State::Starting(Fine::of(at)));
         self.stalls.clear();
-    }
-
-    fn count_busy(&mut self, from: Fine, to: Fine) {
-        let span = to.timestamp().since(from.timestamp()).unwrap_or_default();
-        self.counters.busy_ns += goodput_record::nanos(span);
     }
 
     /// The steps until a sequence ends, a block lacks or somebody who may be admitted comes.
@@ -81,7 +76,7 @@ impl Engine {
             .cost
             .growth(self.decoders.count(), self.decoders.near());
         let mut stretch = Stretch::new(at, first, growth, steps);
-        if self.running() < self.max_num_seqs {
+        if self.waiting.len() > 0 && self.running() < self.max_num_seqs {
             let to_come = self
                 .waiting
                 .heads()
@@ -127,7 +122,7 @@ impl Engine {
         if passed > 0 {
             self.pass(&stretch, passed);
             self.counters.steps += 1;
-            self.count_busy(stretch.boundary(passed), stretch.boundary(begun));
+            self.busy += u128::from(stretch.span(passed).0);
         }
         let step = Stretch::step(stretch.boundary(passed), stretch.span(passed));
         self.state = State::Stepping(step);
@@ -138,12 +133,7 @@ impl Engine {
         self.counters.output_tokens += u64::from(self.decoders.count()) * steps;
         self.counters.steps += steps - 1;
         if steps > 1 {
-            let last = if steps == stretch.steps() {
-                stretch.last_boundary()
-            } else {
-                stretch.boundary(steps)
-            };
-            self.count_busy(stretch.first_boundary(), last);
+            self.busy += stretch.behind_first(steps);
         }
         self.decoders.pass(steps);
         if !self.every_token {

@@ -68,6 +68,10 @@ pub fn differences(base: &RunResult, other: &RunResult) -> Vec<Mismatch> {
         both("emulated", &|r| {
             Some(r.holds_for.server.emulated.to_string())
         }),
+        both("simulated", &|r| {
+            let simulated = r.holds_for.server.simulated.as_ref();
+            simulated.map(|s| format!("profile {}", s.profile))
+        }),
         both("arrivals", &|r| Some(r.holds_for.workload.arrivals.clone())),
         both("output policy", &|r| {
             Some(r.holds_for.workload.output_policy.clone())

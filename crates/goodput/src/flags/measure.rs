@@ -33,28 +33,11 @@ const FORMAT: usize = 12;
 /// Flags of `sweep`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SweepFlags {
-    /// Users to try: auto searches; none leaves the closed loop out; a list such as 1,2,4 or 50:100:10
-    /// or 1..128x2 is tried as it is
-    #[arg(long, value_name = "auto|none|LIST", default_value = "auto", display_order = CONCURRENCY)]
-    pub(crate) concurrency: String,
-    /// Arrival rates to try, requests a second: auto searches; none leaves the open loop out; a list is
-    /// tried as it is
-    #[arg(long, value_name = "auto|none|LIST", default_value = "auto", display_order = RATE)]
-    pub(crate) rate: String,
-    /// What the windows of each search may last together [default: 6m; on the emulator 32s for the
-    /// closed loop, 105s for the open one]
-    #[arg(long, value_name = "DURATION", display_order = BUDGET)]
-    pub(crate) budget: Option<String>,
+    #[command(flatten)]
+    pub(crate) loads: LoadsFlags,
     /// Print what would be run and how long it takes, then stop
     #[arg(long, display_order = DRY_RUN)]
     pub(crate) dry_run: bool,
-    /// The largest closed loop that auto tries
-    #[arg(long, value_name = "USERS", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..),
-          help_heading = POINTS, hide_short_help = true)]
-    pub(crate) most: u32,
-    /// After a list of users, search on around the best of them
-    #[arg(long, help_heading = POINTS, hide_short_help = true)]
-    pub(crate) refine: bool,
     /// Measure on so many boots of the server, which is restarted in between; with --resume, that many
     /// in all
     #[arg(long, value_name = "N", conflicts_with = "shard", help_heading = BOOTS)]
@@ -71,6 +54,30 @@ pub(crate) struct SweepFlags {
     pub(crate) run: RunFlags,
 }
 
+/// Which loads are tried.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LoadsFlags {
+    /// Users to try: auto searches; none leaves the closed loop out; a list such as 1,2,4 or 50:100:10
+    /// or 1..128x2 is tried as it is
+    #[arg(long, value_name = "auto|none|LIST", default_value = "auto", display_order = CONCURRENCY)]
+    pub(crate) concurrency: String,
+    /// Arrival rates to try, requests a second: auto searches; none leaves the open loop out; a list is
+    /// tried as it is
+    #[arg(long, value_name = "auto|none|LIST", default_value = "auto", display_order = RATE)]
+    pub(crate) rate: String,
+    /// What the windows of each search may last together [default: 6m; on the emulator 32s for the
+    /// closed loop, 105s for the open one]
+    #[arg(long, value_name = "DURATION", display_order = BUDGET)]
+    pub(crate) budget: Option<String>,
+    /// The largest closed loop that auto tries
+    #[arg(long, value_name = "USERS", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..),
+          help_heading = POINTS, hide_short_help = true)]
+    pub(crate) most: u32,
+    /// After a list of users, search on around the best of them
+    #[arg(long, help_heading = POINTS, hide_short_help = true)]
+    pub(crate) refine: bool,
+}
+
 /// Flags of `bench`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BenchFlags {
@@ -84,9 +91,10 @@ pub(crate) struct BenchFlags {
     pub(crate) run: RunFlags,
 }
 
-/// What sweep and bench share: the server, the SLO, the workload, the result.
+/// What is asked of a server, how it is judged and where the answer goes: the same for a server, an
+/// emulated replica and one in virtual time.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct RunFlags {
+pub(crate) struct AskFlags {
     /// SLO: a preset, a file, or clauses such as ttft=500ms,tpot=50ms; several are tiers, the first
     /// decides
     #[arg(
@@ -114,38 +122,15 @@ pub(crate) struct RunFlags {
     /// [default: 10 ms a user, at most 5s]
     #[arg(long, value_name = "DURATION", help_heading = POINTS, hide_short_help = true)]
     pub(crate) ramp: Option<String>,
-    /// Load threads, each with its share of the users or of the schedule: one core is enough for
-    /// thousands of streams
-    #[arg(long, value_name = "N", default_value = "1", help_heading = PROCESSES, hide_short_help = true)]
-    pub(crate) threads: NonZeroU16,
     /// Seed of schedule, lengths and prompts [default: fresh, and printed]
     #[arg(long, help_heading = POINTS)]
     pub(crate) seed: Option<u64>,
-    /// Carry this share of the load, e.g. 3/8: eight processes with the same flags and one each are
-    /// one run, which report --merge puts together
-    #[arg(long, value_name = "I/N", requires = "start_at", help_heading = PROCESSES, hide_short_help = true)]
-    pub(crate) shard: Option<String>,
-    /// When the first point of a shard begins, the same for all: 2026-11-30T14:00:00Z or seconds
-    /// since 1970
-    #[arg(long, value_name = "INSTANT", requires = "shard", help_heading = PROCESSES, hide_short_help = true)]
-    pub(crate) start_at: Option<String>,
     /// GPUs behind the endpoint, for figures per GPU
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = HARDWARE)]
     pub(crate) gpus: Option<u32>,
-    /// The accelerators' name, e.g. H100-SXM (`list` prints all): checks TPOT against what their
-    /// memory can do; needs --gpus
-    #[arg(long, value_name = "NAME", help_heading = HARDWARE)]
-    pub(crate) accelerator: Option<String>,
-    /// Bits of the served weights [default: from the model's name, else as published]
-    #[arg(long, value_name = "BITS", requires = "accelerator", value_parser = clap::value_parser!(u32).range(1..=32),
-          help_heading = HARDWARE, hide_short_help = true)]
-    pub(crate) weight_bits: Option<u32>,
     /// Output length at which end-to-end times are stated
     #[arg(long, value_name = "TOKENS", default_value_t = 250, help_heading = POINTS, hide_short_help = true)]
     pub(crate) e2e_at: u32,
-    /// Keep the answers' text in requests.jsonl
-    #[arg(long, help_heading = KEPT, hide_short_help = true)]
-    pub(crate) keep_text: bool,
     /// Keep every gap between token events in requests.jsonl
     #[arg(long, help_heading = KEPT, hide_short_help = true)]
     pub(crate) keep_gaps: bool,
@@ -158,6 +143,36 @@ pub(crate) struct RunFlags {
     /// A warning about SLO and workload is an error (exit 2)
     #[arg(long, help_heading = POINTS, hide_short_help = true)]
     pub(crate) strict: bool,
+}
+
+/// What sweep and bench share: the server, the SLO, the workload, the result.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunFlags {
+    #[command(flatten)]
+    pub(crate) ask: AskFlags,
+    /// Load threads, each with its share of the users or of the schedule: one core is enough for
+    /// thousands of streams
+    #[arg(long, value_name = "N", default_value = "1", help_heading = PROCESSES, hide_short_help = true)]
+    pub(crate) threads: NonZeroU16,
+    /// Carry this share of the load, e.g. 3/8: eight processes with the same flags and one each are
+    /// one run, which report --merge puts together
+    #[arg(long, value_name = "I/N", requires = "start_at", help_heading = PROCESSES, hide_short_help = true)]
+    pub(crate) shard: Option<String>,
+    /// When the first point of a shard begins, the same for all: 2026-11-30T14:00:00Z or seconds
+    /// since 1970
+    #[arg(long, value_name = "INSTANT", requires = "shard", help_heading = PROCESSES, hide_short_help = true)]
+    pub(crate) start_at: Option<String>,
+    /// The accelerators' name, e.g. H100-SXM (`list` prints all): checks TPOT against what their
+    /// memory can do; needs --gpus
+    #[arg(long, value_name = "NAME", help_heading = HARDWARE)]
+    pub(crate) accelerator: Option<String>,
+    /// Bits of the served weights [default: from the model's name, else as published]
+    #[arg(long, value_name = "BITS", requires = "accelerator", value_parser = clap::value_parser!(u32).range(1..=32),
+          help_heading = HARDWARE, hide_short_help = true)]
+    pub(crate) weight_bits: Option<u32>,
+    /// Keep the answers' text in requests.jsonl
+    #[arg(long, help_heading = KEPT, hide_short_help = true)]
+    pub(crate) keep_text: bool,
     // Last: a group's heading in --help covers all that follows.
     #[command(flatten)]
     pub(crate) server: ServerFlags,

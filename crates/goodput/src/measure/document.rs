@@ -145,7 +145,7 @@ pub(crate) fn finish(
     voice: Voice,
 ) -> Result<Exit, Failure> {
     let signal = run.signal.get();
-    drop(run.scrape.take());
+    run.source.close();
     let trouble = run.rows.finish();
     let why = match (&went, &trouble, signal) {
         (Err(failure), ..) => Some(failure.message.clone()),

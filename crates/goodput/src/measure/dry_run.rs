@@ -42,7 +42,7 @@ pub(crate) fn print_plan(
         further_boot_s: seconds(further),
         in_all_s: seconds(in_all),
     };
-    match flags.run.format {
+    match flags.run.ask.format {
         Format::Human => {
             let head = terminal::head(&run.paper.holds_for, voice.style_out());
             print(&format!("{head}{}{}", loads.cost(run), in_words(&plan)))

@@ -32,7 +32,7 @@ pub(crate) fn check(flags: &RunFlags) -> Result<(), Failure> {
                 .hint("the emulated replica's hardware is that of its --profile"),
         );
     }
-    if flags.gpus.is_none() {
+    if flags.ask.gpus.is_none() {
         return Err(
             Failure::usage("--accelerator names a device, not how many there are")
                 .hint("say so with --gpus N"),
@@ -76,7 +76,7 @@ pub(crate) fn named(
         );
         return Ok((None, Some(note)));
     };
-    let count = flags.gpus.unwrap_or(1);
+    let count = flags.ask.gpus.unwrap_or(1);
     let told = flags.weight_bits.or_else(|| bits_in(model));
     let bits = told.or(config.weight_bits).unwrap_or(16);
     let facts = HardwareFacts {

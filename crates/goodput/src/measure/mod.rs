@@ -1,5 +1,6 @@
 //! `goodput sweep` and `goodput bench`: from flags to a result folder.
 
+mod asked;
 mod bench;
 mod boots;
 mod compose;
@@ -8,6 +9,7 @@ mod dry_run;
 mod files;
 mod hardware;
 mod live;
+mod network;
 mod observer;
 mod outage;
 mod place;
@@ -20,17 +22,28 @@ mod server;
 mod setup;
 mod share;
 mod signals;
+mod source;
 mod sweep;
 mod threads;
 mod tokenizer;
 mod workload;
 
-pub(crate) use document::{definitions, slo_facts, started, verdict};
+pub(crate) use document::{Paper, begin, definitions, finish, slo_facts, started, verdict};
 pub(crate) use files::{PAGE, Written, deliver, show};
 use goodput_config::TextError;
-pub(crate) use observer::lock;
-use setup::fresh_seed;
+pub(crate) use hardware::emulated as hardware_of;
+pub(crate) use live::LiveTable;
+pub(crate) use observer::{BARS, lock};
+pub(crate) use outage::{Failed, Outages};
+pub(crate) use plan::ServerKind;
+pub(crate) use remarks::{INTERRUPTED, dry_words, load_words};
+pub(crate) use run::{Run, WarmUp};
+pub(crate) use scrape::{MetricRow, cached_share};
+pub(crate) use setup::fresh_seed;
 pub(crate) use signals::Signals;
+pub(crate) use source::{BIN, Observed, PointOrder, Source};
+pub(crate) use sweep::{Loads, run_loads};
+pub(crate) use workload::{agree, choose, facts as workload_facts};
 
 use crate::{
     exit::{Exit, Failure},
@@ -48,7 +61,7 @@ pub(crate) fn sweep(flags: &SweepFlags, voice: Voice) -> Result<Exit, Failure> {
     if several {
         boots::check_boots(flags, voice)?;
     }
-    let loads = sweep::Loads::new(flags)?;
+    let loads = sweep::Loads::new(&flags.loads, setup::kind(&flags.run))?;
     share::check_sweep(flags, &loads)?;
     let task = setup::Task {
         kind: "sweep",

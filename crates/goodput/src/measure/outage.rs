@@ -1,18 +1,11 @@
 //! A server that is gone for a while costs a point, not the run.
 
-use std::time::Duration;
-
 use goodput_ledger::PointRow;
-use goodput_loadgen::{Invalid, PointReport, Wish};
+use goodput_loadgen::{Invalid, PointReport};
 use goodput_workload::Load;
 
-use super::{live::minutes, remarks::load_words, run::Run};
+use super::{live::minutes, remarks::load_words, run::Run, source::Source};
 use crate::exit::Failure;
-
-/// A server that went away is waited for as long as a connection may take, else for this long.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is asked whether it is there again.
-const EVERY: Duration = Duration::from_millis(250);
 
 /// What is to be done after a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,8 +89,12 @@ impl Run {
         };
         let Failed { why, given_up } = failed;
         self.outages.in_a_row += 1;
-        // The shares of a run keep a timetable: none of them waits.
-        if self.outages.in_a_row > 1 || self.share.is_some() {
+        let network = match &self.source {
+            // The shares of a run keep a timetable: none of them waits.
+            Source::Network(network) if network.share.is_none() => Some(network),
+            _ => None,
+        };
+        let Some(network) = network.filter(|_| self.outages.in_a_row < 2) else {
             let again = self.outages.in_a_row > 1;
             self.outages.in_a_row = 0;
             if !given_up {
@@ -110,10 +107,9 @@ impl Run {
             };
             self.outages.given_up = Some(why + twice);
             return Then::GiveUp;
-        }
-        let left = self.client.clock().now();
-        let back = self.is_back().await;
-        let away = self.client.clock().now().since(left).unwrap_or_default();
+        };
+        let (back, away) = network.is_back(&self.stop).await;
+        let patience = network.patience();
         if self.stopped() {
             self.outages.given_up = Some(why);
             return Then::GiveUp;
@@ -121,43 +117,17 @@ impl Run {
         if back {
             self.live.say(&format!(
                 "the server answers{}: the point is measured again",
-                if away < EVERY {
-                    String::new()
-                } else {
+                away.map_or_else(String::new, |away| {
                     format!(" again after {}", minutes(away))
-                }
+                })
             ));
             return Then::Again;
         }
         self.outages.gone = true;
         self.outages.given_up = Some(format!(
             "{why}; the server did not come back within {} (--timeout-connect)",
-            minutes(self.patience())
+            minutes(patience)
         ));
         Then::GiveUp
-    }
-
-    fn patience(&self) -> Duration {
-        self.client.target().limits.connect.unwrap_or(PATIENCE)
-    }
-
-    /// Waits until the server answers what costs it nothing. Whether it did.
-    async fn is_back(&self) -> bool {
-        let path = format!("{}/models", self.client.target().endpoint.base);
-        let answers = async {
-            loop {
-                let reply = self.client.get(&path).await;
-                self.client.close_idle();
-                if reply.is_ok_and(|reply| !(500..600).contains(&reply.head.status)) {
-                    return;
-                }
-                tokio::time::sleep(EVERY).await;
-            }
-        };
-        tokio::select! {
-            () = answers => true,
-            () = tokio::time::sleep(self.patience()) => false,
-            () = self.stop.reached(Wish::Drain) => false,
-        }
     }
 }

@@ -18,6 +18,19 @@ pub(crate) fn place(points: &[PointRow], load: Load, other_arrivals: Option<&str
     };
     let load = users.map_or_else(|| rate.unwrap_or(0.0).to_bits(), u64::from);
     let kind = (points.iter().filter(same).count() as u64) << 1 | u64::from(other.is_some());
+    of_load(load, kind)
+}
+
+/// The place of a load that is measured once more beside a search: no search comes to it.
+pub(crate) fn fresh_place(load: Load) -> u32 {
+    let load = match load {
+        Load::Closed(users) => u64::from(users.get()),
+        Load::Open { per_second } => per_second.to_bits(),
+    };
+    of_load(load, u64::MAX >> 1)
+}
+
+fn of_load(load: u64, kind: u64) -> u32 {
     // The highest half is the warm-up's.
     u32::try_from(mix(mix(load).wrapping_add(kind)) >> 33).unwrap_or(0)
 }

@@ -22,13 +22,38 @@ const SHORTEST_LOOK: Duration = Duration::from_secs(8);
 /// The same on the emulated replica.
 const SHORTEST_LOOK_EMULATED: Duration = Duration::from_secs(3);
 
+/// What the windows of one search may last together in virtual time, which costs next to nothing: of
+/// the closed loop, and of the open one, where a proof of 99 % takes most of it.
+const BUDGETS_SIMULATED: [Duration; 2] = [Duration::from_mins(20), Duration::from_hours(1)];
+
+/// What is measured, as far as the length of points depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServerKind {
+    /// A server at a URL.
+    Real,
+    /// The emulated replica: in real time, for a first look.
+    Emulated,
+    /// A replica in virtual time.
+    Simulated,
+}
+
+impl ServerKind {
+    /// Used for E2E before anything is known.
+    pub(crate) const fn e2e_guess(self) -> Duration {
+        match self {
+            Self::Real | Self::Simulated => Duration::from_secs(3),
+            Self::Emulated => Duration::from_secs(1),
+        }
+    }
+}
+
 /// What decides the length of points.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lengths {
     /// As asked for with `--duration`.
     pub(crate) asked: Option<Duration>,
-    /// Whether the server is the emulated replica.
-    pub(crate) emulated: bool,
+    /// What is measured.
+    pub(crate) server: ServerKind,
 }
 
 impl Lengths {
@@ -39,28 +64,26 @@ impl Lengths {
 
     /// What the windows of the closed-loop search and of an open-loop one may last together.
     pub(crate) const fn budgets(self) -> [Duration; 2] {
-        if self.emulated {
-            BUDGETS_EMULATED
-        } else {
-            [BUDGET; 2]
+        match self.server {
+            ServerKind::Real => [BUDGET; 2],
+            ServerKind::Emulated => BUDGETS_EMULATED,
+            ServerKind::Simulated => BUDGETS_SIMULATED,
         }
     }
 
     /// The shortest window of a search.
     pub(crate) const fn shortest_look(self) -> Duration {
-        if self.emulated {
-            SHORTEST_LOOK_EMULATED
-        } else {
-            SHORTEST_LOOK
+        match self.server {
+            ServerKind::Real | ServerKind::Simulated => SHORTEST_LOOK,
+            ServerKind::Emulated => SHORTEST_LOOK_EMULATED,
         }
     }
 
     /// The window of a closed-loop point where requests are expected to take `e2e_p95`.
     pub(crate) fn closed(self, e2e_p95: Duration) -> Duration {
-        let shortest = if self.emulated {
-            SHORTEST_EMULATED
-        } else {
-            SHORTEST
+        let shortest = match self.server {
+            ServerKind::Real | ServerKind::Simulated => SHORTEST,
+            ServerKind::Emulated => SHORTEST_EMULATED,
         };
         self.asked
             .unwrap_or_else(|| shortest.max(e2e_p95 * E2E_WINDOWS).min(LONGEST))
@@ -88,11 +111,11 @@ mod tests {
 
     const EMULATED: Lengths = Lengths {
         asked: None,
-        emulated: true,
+        server: ServerKind::Emulated,
     };
     const REAL: Lengths = Lengths {
         asked: None,
-        emulated: false,
+        server: ServerKind::Real,
     };
 
     #[test]

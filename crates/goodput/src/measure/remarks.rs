@@ -1,6 +1,6 @@
 //! What a load point says of itself in words.
 
-use std::ops::Range;
+use std::{ops::Range, time::Duration};
 
 use goodput_ledger::ClientRow;
 use goodput_loadgen::{Invalid, PointPlan, PointReport, Window};
@@ -8,10 +8,10 @@ use goodput_record::Timestamp;
 use goodput_sweep::WORKLOAD_ENDED;
 use goodput_workload::Load;
 
-use super::{observer::LiveCounts, outage::is_the_servers, run::BIN};
+use super::{observer::LiveCounts, outage::is_the_servers, source::BIN};
 
 /// The warning on a point that was broken off.
-pub(super) const INTERRUPTED: &str = "interrupted: a part of the window";
+pub(crate) const INTERRUPTED: &str = "interrupted: a part of the window";
 
 /// What the load generator saw of itself.
 pub(super) fn client_row(report: &PointReport) -> ClientRow {
@@ -41,9 +41,14 @@ pub(super) fn ran_dry(plan: &PointPlan, report: &PointReport) -> Option<String> 
     if !report.ran_dry {
         return None;
     }
-    let due = report.arrivals_due;
     let seen = report.window_span().unwrap_or_default();
-    let short = match plan.window {
+    dry_words(plan.window, report.arrivals_due, seen)
+}
+
+/// The same in words: a window that had `due` requests and was open for as long as `seen`. `None` if
+/// that is all that was asked for.
+pub(crate) fn dry_words(window: Window, due: u64, seen: Duration) -> Option<String> {
+    let short = match window {
         Window::Requests(n) if due < u64::from(n.get()) => {
             format!("it had {due} of {n} requests")
         }

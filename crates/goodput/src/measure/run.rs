@@ -1,18 +1,9 @@
 //! A run: one client, one server, one workload, load point after load point.
 
-use std::{
-    cell::Cell,
-    rc::Rc,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{cell::Cell, rc::Rc, sync::Arc, time::Duration};
 
-use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow, WatchRow};
-use goodput_loadgen::{
-    Client, Compose, Invalid, PathProbe, PointPlan, PointReport, Settle, Stop, Window, Wish,
-};
-use goodput_protocol::one_line;
-use goodput_record::Timestamp;
+use goodput_ledger::{Mode, PointRow};
+use goodput_loadgen::{Settle, Stop, Window, Wish};
 use goodput_results::{Folder, RowWriter};
 use goodput_slo::Slo;
 use goodput_sweep::{
@@ -20,38 +11,25 @@ use goodput_sweep::{
     auto::{Measure, settle},
     mark,
 };
-use goodput_workload::{Load, Shard, WorkloadSpec, point_seed};
+use goodput_workload::{Load, WorkloadSpec};
 
 use super::{
     document::{self, Paper},
     live::{Doing, LiveTable},
-    observer::{LiveCounts, SharedStrategy, lock},
-    outage::{Failed, Outages, failed},
-    place::place,
+    observer::{SharedStrategy, lock},
+    outage::Outages,
+    place::{fresh_place, place},
     plan::Lengths,
-    remarks::{
-        INTERRUPTED, client_row, load_words, nothing_measured, ran_dry, reasons, row_window,
-    },
-    scrape::Scrape,
-    share::Share,
-    threads::{Carried, Kit, Order, Team},
+    remarks::load_words,
+    source::{Observed, PointOrder, Source},
 };
 use crate::exit::Failure;
 
-/// Width of the books' bins: short enough that the edges of a window cost nothing, long enough
-/// that an hour is cheap.
-pub(super) const BIN: Duration = Duration::from_millis(100);
 /// The point number of warm-up requests: no load point has it, so no prompt is seen twice.
 const WARM_UP: u32 = u32::MAX;
-/// Used for E2E before anything is known.
-const E2E_GUESS: Duration = Duration::from_secs(3);
-/// The same on the emulated replica.
-const E2E_GUESS_EMULATED: Duration = Duration::from_secs(1);
-
 /// All that a run needs and all that it has found.
 pub(crate) struct Run {
-    pub(crate) client: Rc<Client>,
-    pub(crate) compose: Rc<dyn Compose>,
+    pub(crate) source: Source,
     pub(crate) stop: Stop,
     pub(crate) signal: Rc<Cell<Option<u8>>>,
     pub(crate) slos: Vec<Slo>,
@@ -59,8 +37,6 @@ pub(crate) struct Run {
     /// How arrivals come at present, where not as the workload's own do.
     pub(crate) other_arrivals: Option<&'static str>,
     pub(crate) seed: u64,
-    /// The part of the schedule that is this process's, where it has only a part.
-    pub(crate) share: Option<Rc<Share>>,
     pub(crate) gpus: Option<u32>,
     pub(crate) requests: Option<std::num::NonZeroU32>,
     /// Over how long the users of a closed loop start, where told.
@@ -73,7 +49,6 @@ pub(crate) struct Run {
     pub(crate) paper: Paper,
     pub(crate) folder: Folder,
     pub(crate) rows: Arc<RowWriter>,
-    pub(crate) scrape: Option<Scrape>,
     pub(crate) live: LiveTable,
     pub(crate) points: Vec<PointRow>,
     /// What the automatic search found, if one ran.
@@ -83,8 +58,6 @@ pub(crate) struct Run {
     pub(crate) charts: Vec<PointChart>,
     /// E2E p95 of the last point that had one.
     pub(crate) e2e_p95: Option<Duration>,
-    /// The load threads beside this one.
-    pub(crate) team: Team,
 }
 
 impl Run {
@@ -93,23 +66,16 @@ impl Run {
         self.stop.wish() != Wish::Run || self.rows.trouble().is_some() || self.outages.gone
     }
 
-    /// How long the run has gone on.
+    /// How long the run has gone on; of a simulated one, in virtual time.
     pub(crate) fn duration(&self) -> Duration {
-        let began = self
-            .share
-            .as_ref()
-            .map_or(Timestamp::ZERO, |_| Share::begins());
-        self.client.clock().now().since(began).unwrap_or_default()
+        let (now, began) = (self.source.now(), self.source.began());
+        now.since(began).unwrap_or_default()
     }
 
     /// What E2E is expected to be at its 95th percentile.
     pub(crate) fn e2e_p95(&self) -> Duration {
-        let guess = if self.lengths.emulated {
-            E2E_GUESS_EMULATED
-        } else {
-            E2E_GUESS
-        };
-        self.e2e_p95.unwrap_or(guess)
+        self.e2e_p95
+            .unwrap_or_else(|| self.lengths.server.e2e_guess())
     }
 
     /// The share of requests that must meet the first SLO.
@@ -128,32 +94,28 @@ impl Run {
 
     /// Warms the server up with prompts that no load point sends again.
     pub(crate) async fn warm_up(&mut self, load: Load, amount: WarmUp) -> Result<(), Failure> {
-        let mut plan = match amount {
+        let (point, window) = match amount {
             WarmUp::Nothing => return Ok(()),
-            WarmUp::Requests(requests) => PointPlan::warm_up(load, requests),
-            WarmUp::Span(span) => PointPlan {
-                warm_up: true,
-                settle: Settle::None,
-                ..PointPlan::new(WARM_UP, load, Window::Duration(span))
-            },
+            WarmUp::Requests(requests) => (0, Window::Requests(requests)),
+            WarmUp::Span(span) => (WARM_UP, Window::Duration(span)),
         };
-        plan.shard = self.shard();
-        let seed = point_seed(self.seed, WARM_UP);
-        let job = Job {
-            title: "warm-up".to_owned(),
-            points_left: Some(0),
-            strategy: None,
+        let order = PointOrder {
+            point,
+            warm_up: true,
+            settle: Settle::None,
+            ..self.order(load, WARM_UP, window)
         };
-        let (carried, counts) = self.carry_out(&plan, seed, job).await?;
-        if counts.arrived > 0 && counts.answered == 0 && !carried.report.interrupted {
-            let said = carried.report.invalid.iter().find_map(|why| match why {
-                Invalid::Failing { error, .. } => Some(format!("; the last: {error}")),
-                _ => None,
-            });
+        let observed = self
+            .carry_out(&order, "warm-up".to_owned(), Some(0))
+            .await?;
+        let counts = *lock(&order.counts);
+        if counts.arrived > 0 && counts.answered == 0 && !observed.interrupted {
+            let said = observed
+                .failed
+                .map_or_else(String::new, |failed| format!("; the last: {}", failed.why));
             self.live.say(&format!(
-                "warning: none of {} warm-up requests was answered{}",
+                "warning: none of {} warm-up requests was answered{said}",
                 counts.arrived,
-                said.unwrap_or_default()
             ));
         }
         Ok(())
@@ -188,6 +150,23 @@ impl Run {
         self.point_of(asked.load, window, looks, None).await
     }
 
+    /// Measures a load over a window of this length under a schedule that no search has seen: at the
+    /// same load the same in every run of one seed.
+    pub(crate) async fn fresh_point(
+        &mut self,
+        load: Load,
+        window: Duration,
+    ) -> Result<&PointRow, Failure> {
+        let window = self
+            .requests
+            .map_or(Window::Duration(window), Window::Requests);
+        let order = PointOrder {
+            settle: self.settle(load),
+            ..self.order(load, fresh_place(load), window)
+        };
+        self.measure(order, None).await
+    }
+
     async fn point_of(
         &mut self,
         load: Load,
@@ -195,57 +174,56 @@ impl Run {
         looks: Option<(SharedStrategy, Duration)>,
         points_left: Option<usize>,
     ) -> Result<&PointRow, Failure> {
-        let number = u32::try_from(self.points.len()).unwrap_or(WARM_UP - 1);
         let window = self
             .requests
             .map_or(Window::Duration(window), Window::Requests);
-        let mut plan = PointPlan::new(number, load, window);
-        plan.settle = self.settle(load);
-        let late = self.take_turn(&mut plan);
-        plan.look_from = looks.as_ref().map(|looks| looks.1);
-        let endpoint = &self.client.target().endpoint;
-        plan.path_probe = Some(match &self.scrape {
-            Some(_) => PathProbe::Page(format!("{}/metrics", endpoint.root())),
-            None => PathProbe::Address(format!("{}/models", endpoint.base)),
-        });
-        let seed = point_seed(self.seed, place(&self.points, load, self.other_arrivals));
-        let job = Job {
-            title: load_words(load),
-            points_left,
-            strategy: looks.map(|looks| looks.0),
+        let place = place(&self.points, load, self.other_arrivals);
+        let order = PointOrder {
+            settle: self.settle(load),
+            looks,
+            ..self.order(load, place, window)
         };
+        self.measure(order, points_left).await
+    }
+
+    /// A point that nobody looks at while it runs, and that is measured from its first request on.
+    fn order(&self, load: Load, place: u32, window: Window) -> PointOrder {
+        PointOrder {
+            point: u32::try_from(self.points.len()).unwrap_or(WARM_UP - 1),
+            place,
+            seed: self.seed,
+            load,
+            window,
+            settle: Settle::None,
+            warm_up: false,
+            looks: None,
+            ramp: self.ramp,
+            spec: Arc::clone(&self.spec),
+            slos: self.slos.clone(),
+            gpus: self.gpus,
+            rows: Arc::clone(&self.rows),
+            stop: self.stop.clone(),
+            counts: Arc::default(),
+        }
+    }
+
+    async fn measure(
+        &mut self,
+        order: PointOrder,
+        points_left: Option<usize>,
+    ) -> Result<&PointRow, Failure> {
+        let number = order.point;
         if self.points.is_empty() {
-            document::begin(self, Some(under_way(number, load)));
+            document::begin(self, Some(under_way(number, order.load)));
         }
-        let (carried, counts) = self.carry_out(&plan, seed, job).await?;
-        let Carried {
-            books,
-            bars,
-            report,
-        } = carried;
-        let mut facts = self.facts(&plan, &report);
-        if let Some(share) = &self.share {
-            // Together the shares can tell what none of them can alone.
-            let server = self.watched(&report, true);
-            share.keep(late, &facts, server, &report, &books)?;
-        }
-        self.outages.failed = failed(&report, load);
-        if books.measured() == 0 {
-            let why = nothing_measured(counts, &report);
-            if counts.answered == 0 && !report.interrupted {
-                self.outages.failed.get_or_insert_with(|| Failed {
-                    why: format!("at {}: {why}", load_words(load)),
-                    given_up: true,
-                });
-            }
-            facts.invalid.push(why);
-        }
-        let server = self.watched(&report, self.share.is_none());
-        let row = self.row(&books, &facts, server);
+        let title = load_words(order.load);
+        let observed = self.carry_out(&order, title, points_left).await?;
+        let row = self.row(&observed);
+        self.outages.failed = observed.failed;
         if let Some(ms) = row.e2e_p95_ms {
             self.e2e_p95 = Some(Duration::from_secs_f64(ms / 1e3));
         }
-        let charted = books.charted(&row_window(&report));
+        let charted = observed.books.charted(&observed.facts.window);
         let [ttft_ms, tpot_ms, e2e_ms, stall_ms] = charted.quantiles;
         self.charts.push(PointChart {
             point: number,
@@ -253,7 +231,7 @@ impl Run {
             tpot_ms,
             e2e_ms,
             stall_ms,
-            requests: bars,
+            requests: observed.bars,
             timeline: charted.timeline,
         });
         self.live.row(&row, self.objective());
@@ -264,22 +242,6 @@ impl Run {
             .ok_or_else(|| Failure::untrusted("no load point was measured"))
     }
 
-    /// The part of the schedule that is this process's.
-    fn shard(&self) -> Shard {
-        self.share
-            .as_ref()
-            .map_or(Shard::WHOLE, |share| share.shard)
-    }
-
-    /// Puts a point into the timetable that all shards keep, and says how late it is already.
-    fn take_turn(&self, plan: &mut PointPlan) -> Duration {
-        let Some(share) = &self.share else {
-            return Duration::ZERO;
-        };
-        let begins = share.plan(plan);
-        self.client.clock().now().since(begins).unwrap_or_default()
-    }
-
     fn settle(&self, load: Load) -> Settle {
         // A counted point without warm-up sends exactly what was asked for, and measures it all.
         if self.requests.is_some() && self.cold {
@@ -288,59 +250,39 @@ impl Run {
         settle(load, self.e2e_p95())
     }
 
+    /// Has a point carried out while a line shows how far it is.
     async fn carry_out(
         &mut self,
-        plan: &PointPlan,
-        seed: u64,
-        job: Job,
-    ) -> Result<(Carried, LiveCounts), Failure> {
-        let counts = Arc::new(Mutex::new(LiveCounts::default()));
+        order: &PointOrder,
+        title: String,
+        points_left: Option<usize>,
+    ) -> Result<Observed, Failure> {
         let doing = Doing {
-            title: job.title,
+            title,
             point: self.points.len() + 1,
-            points: job.points_left.map(|left| self.points.len() + 1 + left),
-            expected: self.expected(plan),
+            points: points_left.map(|left| self.points.len() + 1 + left),
+            expected: self.expected(order),
             each_later: self.lengths.closed(self.e2e_p95())
                 + Duration::from_secs(2)
                 + 2 * self.e2e_p95(),
         };
-        if let Some(scrape) = &self.scrape {
-            scrape.follow(&counts);
-            scrape.look().await;
-        }
-        let line = self.live.watch(doing, Arc::clone(&counts));
-        let kit = Kit {
-            client: Rc::clone(&self.client),
-            compose: Rc::clone(&self.compose),
-            slos: self.slos.clone(),
-            rows: Arc::clone(&self.rows),
-            stop: self.stop.clone(),
-        };
-        let order = Order {
-            plan: plan.clone(),
-            spec: Arc::clone(&self.spec),
-            seed,
-            ramp: self.ramp,
-            counts: Arc::clone(&counts),
-        };
-        let carried = self.team.carry(&kit, order, job.strategy).await;
+        let line = self.live.watch(doing, Arc::clone(&order.counts));
+        let observed = self.source.carry(order).await;
         drop(line);
-        let carried = carried?;
-        if let Some(scrape) = &self.scrape {
-            scrape.look().await;
+        if let Some(number) = self.source.caught() {
+            self.signal.set(Some(number));
         }
-        let counts = *lock(&counts);
-        Ok((carried, counts))
+        observed
     }
 
     /// How long a point takes, about.
-    fn expected(&self, plan: &PointPlan) -> Duration {
-        let settle = match plan.settle {
+    fn expected(&self, order: &PointOrder) -> Duration {
+        let settle = match order.settle {
             Settle::None => Duration::ZERO,
             Settle::Fixed(span) => span,
             Settle::FirstWave { .. } => self.e2e_p95(),
         };
-        let window = match (plan.window, plan.load) {
+        let window = match (order.window, order.load) {
             (Window::Duration(span), _) => span,
             (Window::Requests(n), Load::Closed(users)) => {
                 self.e2e_p95() * n.get().div_ceil(users.get())
@@ -352,91 +294,27 @@ impl Run {
         settle + window + self.e2e_p95()
     }
 
-    /// What the source of the load says of a point.
-    fn facts(&self, plan: &PointPlan, report: &PointReport) -> PointFacts {
-        let window = row_window(report);
-        let mut warnings = Vec::new();
-        if report.interrupted {
-            warnings.push(INTERRUPTED.to_owned());
-        }
-        warnings.extend(ran_dry(plan, report));
-        if report.traffic.retries > 0 {
-            warnings.push(format!(
-                "{} requests were sent again because the server had closed an idle connection",
-                report.traffic.retries
-            ));
-        }
-        PointFacts {
-            point: plan.point,
-            mode: match plan.load {
-                Load::Closed(_) => Mode::Closed,
-                Load::Open { .. } => Mode::Open,
-            },
-            concurrency: match plan.load {
-                Load::Closed(users) => Some(users.get()),
-                Load::Open { .. } => None,
-            },
-            rate_req_s: match plan.load {
-                Load::Closed(_) => None,
-                Load::Open { per_second } => Some(per_second),
-            },
-            server_cached_share: self
-                .scrape
-                .as_ref()
-                .and_then(|scrape| scrape.cached_share(&window)),
-            window,
-            gpus: self.gpus,
-            in_flight_peak: Some(report.peak_in_flight),
-            in_flight_at_end: report.in_flight_at_end,
-            sent_share: (report.arrivals_due > 0)
-                .then(|| report.arrivals_sent as f64 / report.arrivals_due as f64),
-            loop_lag_p99_ns: report.loop_lag().quantile(0.99),
-            client_cpu_share: Some(report.machine.cpu_share),
-            client: client_row(report),
-            server_timings: (
-                report.server_timings.told,
-                report.server_timings.implausible,
-                report.server_timings.last_ratio,
-            ),
-            invalid: reasons(report),
-            warnings,
-        }
-    }
-
-    fn row(&self, books: &PointBooks, facts: &PointFacts, server: Option<WatchRow>) -> PointRow {
-        let mut row = books.row(facts);
+    fn row(&self, observed: &Observed) -> PointRow {
+        let mut row = observed.books.row(&observed.facts);
         row.other_arrivals = self
             .other_arrivals
             .filter(|_| row.mode == Mode::Open)
             .map(str::to_owned);
-        if !self.client.target().stream {
+        if !observed.streamed {
             // Whole answers were asked for: that they came is no finding.
             row.not_streamed = 0;
         }
-        row.server = server;
+        if !observed.has_client {
+            // What nobody sent was not sent late.
+            (row.send_lag_p50_ms, row.send_lag_p99_ms) = (None, None);
+        }
+        if !observed.gaps_known {
+            row.forget_gaps();
+        }
+        row.server.clone_from(&observed.server);
         mark(&mut row);
         row
     }
-
-    /// What was seen of the server; `alone`: whether all of its load is known.
-    fn watched(&self, report: &PointReport, alone: bool) -> Option<WatchRow> {
-        let scrape = self.scrape.as_ref();
-        let mut seen = scrape.and_then(|scrape| scrape.watched(&row_window(report), alone));
-        if report.answered_as.len() > 1 {
-            let names = report.answered_as.iter().map(|name| one_line(name));
-            seen.get_or_insert_default().answered_as = names.collect();
-        }
-        seen
-    }
-}
-
-/// A load point, beside its plan.
-struct Job {
-    title: String,
-    /// How many points follow, where that is known.
-    points_left: Option<usize>,
-    /// Who looks at it while it runs.
-    strategy: Option<SharedStrategy>,
 }
 
 /// How much warm-up a run gives the server.

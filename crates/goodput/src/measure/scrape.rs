@@ -11,7 +11,7 @@ use std::{
 
 use goodput_ledger::WatchRow;
 use goodput_loadgen::{self as loadgen, Client, Scraper, scrape};
-use goodput_record::Timestamp;
+use goodput_record::{EngineSample, Timestamp};
 use goodput_results::{Folder, JsonLines};
 use goodput_sweep::{Look, watch};
 use serde::Serialize;
@@ -22,13 +22,13 @@ use crate::exit::Failure;
 /// How often the server is asked.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// One value of one counter or gauge.
+/// One value of one counter or gauge: a line of `server_metrics.jsonl`.
 #[derive(Debug, Serialize)]
-struct MetricRow<'a> {
-    t_ns: u64,
-    replica: u16,
-    name: &'a str,
-    value: f64,
+pub(crate) struct MetricRow<'a> {
+    pub(crate) t_ns: u64,
+    pub(crate) replica: u16,
+    pub(crate) name: &'a str,
+    pub(crate) value: f64,
 }
 
 /// What is kept of the looks at a server.
@@ -124,14 +124,20 @@ impl Scrape {
     /// Of the tokens looked up in the prefix cache during `window`, the share that was found.
     pub(crate) fn cached_share(&self, window: &Range<Timestamp>) -> Option<f64> {
         let looks = &self.kept.borrow().looks;
-        let samples = || looks.iter().map(|look| &look.sample);
-        // From the last look before the window to the first one after it.
-        let before = samples().rfind(|s| s.at <= window.start)?;
-        let after = samples()
-            .find(|s| s.at >= window.end)
-            .or_else(|| samples().next_back())?;
-        let queries = after.prefix_queries?.checked_sub(before.prefix_queries?)?;
-        let hits = after.prefix_hits?.checked_sub(before.prefix_hits?)?;
-        (queries > 0).then(|| hits as f64 / queries as f64)
+        let samples: Vec<EngineSample> = looks.iter().map(|look| look.sample).collect();
+        cached_share(&samples, window)
     }
+}
+
+/// Of the tokens looked up in the prefix cache during `window`, the share that was found: from the
+/// last sample before it to the first one after it.
+pub(crate) fn cached_share(samples: &[EngineSample], window: &Range<Timestamp>) -> Option<f64> {
+    let before = samples.iter().rfind(|s| s.at <= window.start)?;
+    let after = samples
+        .iter()
+        .find(|s| s.at >= window.end)
+        .or_else(|| samples.last())?;
+    let queries = after.prefix_queries?.checked_sub(before.prefix_queries?)?;
+    let hits = after.prefix_hits?.checked_sub(before.prefix_hits?)?;
+    (queries > 0).then(|| hits as f64 / queries as f64)
 }

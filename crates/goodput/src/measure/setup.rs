@@ -5,10 +5,9 @@ use std::{
     path::PathBuf,
     rc::Rc,
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
-use goodput_config::{Amount, parse_amount};
 use goodput_loadgen::{
     Client, Clock, ProbeError, Reach, ServerFacts, Stop, Target, Wish, make_room, probe_server,
     runtime,
@@ -24,13 +23,15 @@ use super::{
     document::{self, Paper},
     hardware,
     live::LiveTable,
+    network::Network,
     outage::Outages,
-    plan::Lengths,
+    plan::{Lengths, ServerKind},
     run::{Run, WarmUp},
     scrape::Scrape,
     server,
     share::Share,
     signals,
+    source::Source,
     threads::{Parts, Team},
     workload,
 };
@@ -76,14 +77,14 @@ pub(crate) fn carry_out(
         print(&list)?;
         return Ok(Exit::Yes);
     }
-    let slos = slo::load(&flags.slo, voice)?;
+    let slos = slo::load(&flags.ask.slo, voice)?;
     let emulated = flags.server.url.is_none();
     let first = slos
         .first()
         .ok_or_else(|| Failure::usage("no SLO was named"))?;
-    let spec = workload::choose(flags.workload.as_deref(), first, emulated, voice)?;
-    workload::agree(&slos, &spec, flags, voice)?;
-    let seed = flags.seed.unwrap_or_else(fresh_seed);
+    let spec = workload::choose(flags.ask.workload.as_deref(), first, emulated, voice)?;
+    workload::agree(&slos, &spec, &flags.ask, emulated, voice)?;
+    let seed = flags.ask.seed.unwrap_or_else(fresh_seed);
     let share = Share::new(flags, &spec, voice)?.map(Rc::new);
     let setting = Setting {
         flags,
@@ -125,12 +126,12 @@ struct Setting<'a> {
 impl Setting<'_> {
     /// What can be refused before anything is started or sent.
     fn check(&self) -> Result<(), Failure> {
-        self.count()?;
+        self.flags.ask.count()?;
         self.lengths()?;
-        self.ramp()?;
+        self.flags.ask.ramp()?;
         self.warm_up(NonZeroU32::MIN)?;
         hardware::check(self.flags)?;
-        if let Some(folder) = self.flags.out.as_deref().filter(|_| !self.task.dry_run) {
+        if let Some(folder) = self.flags.ask.out.as_deref().filter(|_| !self.task.dry_run) {
             Folder::is_free(folder)?;
         }
         if let Some(users) = self.task.most_users {
@@ -152,7 +153,7 @@ impl Setting<'_> {
         let (client, facts) = self.meet(&mut target, clock, &run_id).await?;
         let stop = Stop::new();
         let signal = signals::watch(&stop, self.voice);
-        let generates = !self.task.dry_run && !self.is_cold()?;
+        let generates = !self.task.dry_run && !self.flags.ask.is_cold()?;
         let learning = Composer::learn(&client, &facts, &self.spec, !generates, self.voice);
         let composer = tokio::select! {
             composer = learning => composer?,
@@ -179,24 +180,28 @@ impl Setting<'_> {
             None
         };
         self.announce(&paper);
-        let run = Run {
+        let network = Network {
+            client,
             compose: Rc::new(composer),
+            share: self.share.clone(),
+            scrape,
+            team,
+        };
+        let run = Run {
+            source: Source::Network(Box::new(network)),
             stop,
             signal,
             seed: self.seed,
-            share: self.share.clone(),
-            gpus: self.flags.gpus,
-            requests: self.count()?,
-            ramp: self.ramp()?,
-            cold: self.is_cold()?,
+            gpus: self.flags.ask.gpus,
+            requests: self.flags.ask.count()?,
+            ramp: self.flags.ask.ramp()?,
+            cold: self.flags.ask.is_cold()?,
             lengths: self.lengths()?,
             question: Question {
                 objective: self.slos[0].objective().share,
-                e2e_at_tokens: self.flags.e2e_at,
+                e2e_at_tokens: self.flags.ask.e2e_at,
             },
             rows,
-            team,
-            scrape,
             live: LiveTable::new(self.voice, &paper.holds_for),
             paper,
             folder,
@@ -208,7 +213,6 @@ impl Setting<'_> {
             e2e_p95: None,
             slos: self.slos.clone(),
             spec: Arc::new(self.spec.clone()),
-            client,
         };
         self.carry_through(run, work).await
     }
@@ -228,9 +232,7 @@ impl Setting<'_> {
             let _ = std::fs::remove_dir_all(run.folder.path());
             return went.map(|()| Exit::Yes);
         }
-        // The further threads hold on to the files, too.
-        run.team = Team::default();
-        let format = self.task.prints.then_some(self.flags.format);
+        let format = self.task.prints.then_some(self.flags.ask.format);
         document::finish(run, went, format, self.voice)
     }
 
@@ -262,7 +264,7 @@ impl Setting<'_> {
         let form = RowForm {
             run,
             slos: self.slos.iter().map(|s| s.name().to_owned()).collect(),
-            keep_gaps: self.flags.keep_gaps,
+            keep_gaps: self.flags.ask.keep_gaps,
         };
         let stop = stop.clone();
         let rows = RowWriter::start(&folder.file("requests.jsonl"), form, move || {
@@ -338,65 +340,19 @@ impl Setting<'_> {
         .hint("choose a shorter workload, or start the server with a longer context"))
     }
 
-    fn count(&self) -> Result<Option<NonZeroU32>, Failure> {
-        let Some(requests) = self.flags.requests else {
-            return Ok(None);
-        };
-        let count = u32::try_from(requests).ok().and_then(NonZeroU32::new);
-        count.map(Some).ok_or_else(|| {
-            Failure::usage(format!("--requests {requests} is not a number of requests"))
-                .hint(format!("name one from 1 to {}", u32::MAX))
-        })
-    }
-
     fn lengths(&self) -> Result<Lengths, Failure> {
-        let asked = self.flags.duration.as_deref();
-        let asked = asked
-            .map(|text| server::duration("--duration", text))
-            .transpose()?;
-        if asked.is_some_and(|span| span.is_zero()) {
-            return Err(
-                Failure::usage("--duration 0 leaves no window to measure in")
-                    .hint("name a time, such as 60s, or count with --requests"),
-            );
-        }
-        Ok(Lengths {
-            asked,
-            emulated: self.emulated,
-        })
-    }
-
-    fn ramp(&self) -> Result<Option<Duration>, Failure> {
-        let asked = self.flags.ramp.as_deref();
-        asked
-            .map(|text| server::duration("--ramp", text))
-            .transpose()
+        self.flags.ask.lengths(kind(self.flags))
     }
 
     fn warm_up(&self, users: NonZeroU32) -> Result<WarmUp, Failure> {
-        let Some(text) = &self.flags.warmup else {
-            let most = if self.emulated {
-                WARM_UP_EMULATED
-            } else {
-                WARM_UP_MOST
-            };
-            return Ok(WarmUp::Requests(
-                users.min(NonZeroU32::new(most).unwrap_or(users)),
-            ));
+        let most = if self.emulated {
+            WARM_UP_EMULATED
+        } else {
+            WARM_UP_MOST
         };
-        match parse_amount(text).map_err(|e| super::text_failure("--warmup", &e))? {
-            Amount::Requests(count) => {
-                let count = u32::try_from(count).unwrap_or(u32::MAX);
-                Ok(NonZeroU32::new(count).map_or(WarmUp::Nothing, WarmUp::Requests))
-            }
-            Amount::Span(span) if span.is_zero() => Ok(WarmUp::Nothing),
-            Amount::Span(span) => Ok(WarmUp::Span(span)),
-        }
-    }
-
-    /// Whether warm-up was switched off: then nothing is sent but what is measured.
-    fn is_cold(&self) -> Result<bool, Failure> {
-        Ok(self.warm_up(NonZeroU32::MIN)? == WarmUp::Nothing)
+        let usual = users.min(NonZeroU32::new(most).unwrap_or(users));
+        let told = self.flags.ask.warm_up()?;
+        Ok(told.unwrap_or(WarmUp::Requests(usual)))
     }
 
     fn folder_path(&self, run: &str) -> PathBuf {
@@ -404,14 +360,7 @@ impl Setting<'_> {
             // It is taken away again, so it must be nobody's.
             return std::env::temp_dir().join(format!("goodput-dry-run-{run}"));
         }
-        self.flags.out.clone().unwrap_or_else(|| {
-            let now = jiff::Timestamp::now().strftime("%m%d-%H%M%S").to_string();
-            PathBuf::from(format!(
-                "runs/{}-{}-{now}",
-                self.task.kind,
-                self.slos[0].name()
-            ))
-        })
+        self.flags.ask.folder(self.task.kind, self.slos[0].name())
     }
 
     /// Adds what runs behind the endpoint: the emulated replica with its faults, or the hardware
@@ -452,7 +401,8 @@ impl Setting<'_> {
             settings.insert("faults".to_owned(), joined(&self.flags.emulator.faults));
         }
         let workload = workload::facts(&self.spec, &composer.counted_by());
-        let mut holds_for = document::holds_for(&url, facts, &self.slos, workload, self.flags.gpus);
+        let mut holds_for =
+            document::holds_for(&url, facts, &self.slos, workload, self.flags.ask.gpus);
         self.add_hardware(&mut holds_for, &facts.model)?;
         Ok(Paper {
             kind: self
@@ -466,6 +416,15 @@ impl Setting<'_> {
             holds_for,
             settings,
         })
+    }
+}
+
+/// What the flags have measured.
+pub(super) fn kind(flags: &RunFlags) -> ServerKind {
+    if flags.server.url.is_none() {
+        ServerKind::Emulated
+    } else {
+        ServerKind::Real
     }
 }
 

@@ -81,7 +81,7 @@ impl Share {
                 seed,
                 workload_digest: digest(format!("{spec:?}").as_bytes()),
                 streamed: !flags.server.no_stream,
-                slos: sources(&flags.slo)?,
+                slos: sources(&flags.ask.slo)?,
             },
             drain,
             lines: RefCell::new(None),
@@ -213,7 +213,7 @@ fn instant(text: &str) -> Result<u64, Failure> {
 
 /// The window, which must be stated: what a share measures must not shape the timetable.
 fn window(flags: &RunFlags) -> Result<Duration, Failure> {
-    let Some(text) = &flags.duration else {
+    let Some(text) = &flags.ask.duration else {
         return Err(Failure::usage("a shard needs --duration")
             .hint("all shards keep one timetable: say how long a point's window is, such as 60s"));
     };
@@ -222,7 +222,7 @@ fn window(flags: &RunFlags) -> Result<Duration, Failure> {
 
 /// Refuses what cannot be the same in every shard, and returns the seed.
 fn same_in_all(flags: &RunFlags) -> Result<u64, Failure> {
-    if flags.requests.is_some() {
+    if flags.ask.requests.is_some() {
         return Err(Failure::usage("--requests and --shard do not go together")
             .hint("shards measure in one window of time: --duration 60s"));
     }
@@ -230,7 +230,7 @@ fn same_in_all(flags: &RunFlags) -> Result<u64, Failure> {
         return Err(Failure::usage("a shard needs --url")
             .hint("shards load one server together; `goodput emulate` serves an emulated one"));
     }
-    flags.seed.ok_or_else(|| {
+    flags.ask.seed.ok_or_else(|| {
         Failure::usage("a shard needs --seed")
             .hint("one seed makes one schedule, of which every shard has its part: --seed 1")
     })

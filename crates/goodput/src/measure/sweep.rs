@@ -7,12 +7,12 @@ use goodput_workload::Load;
 
 use super::{
     live::minutes,
-    plan::Lengths,
+    plan::{Lengths, ServerKind},
     run::Run,
     search::{search_peak, search_rates},
-    server,
+    server as server_flags,
 };
-use crate::{exit::Failure, flags::SweepFlags};
+use crate::{exit::Failure, flags::LoadsFlags};
 
 /// The server is warmed up at this many users, unless more are asked for.
 const WARM_UP_USERS: u32 = 128;
@@ -60,7 +60,7 @@ pub(crate) enum Rates {
 
 impl Loads {
     /// From the flags.
-    pub(crate) fn new(flags: &SweepFlags) -> Result<Self, Failure> {
+    pub(crate) fn new(flags: &LoadsFlags, server: ServerKind) -> Result<Self, Failure> {
         let most = NonZeroU32::new(flags.most).unwrap_or(NonZeroU32::MIN);
         let users = match flags.concurrency.as_str() {
             "none" => Users::Off,
@@ -99,22 +99,22 @@ impl Loads {
         }
         let budget = flags.budget.as_deref();
         let budget = budget
-            .map(|text| server::duration("--budget", text))
+            .map(|text| server_flags::duration("--budget", text))
             .transpose()?;
         let loads = Self {
             users,
             rates,
             budget,
         };
-        loads.check_budget(flags.run.server.url.is_none())?;
+        loads.check_budget(server)?;
         Ok(loads)
     }
 
     /// A search that may measure nothing has no answer, and could not say why.
-    fn check_budget(&self, emulated: bool) -> Result<(), Failure> {
+    fn check_budget(&self, server: ServerKind) -> Result<(), Failure> {
         let lengths = Lengths {
             asked: None,
-            emulated,
+            server,
         };
         let shortest = lengths.shortest_look();
         match self.budget {

@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     compose::Composer,
     observer::{BARS, LiveCounts, PointObserver, SharedStrategy},
-    run::BIN,
+    source::BIN,
 };
 use crate::exit::Failure;
 

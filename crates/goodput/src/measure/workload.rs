@@ -9,7 +9,7 @@ use goodput_workload::{KeyOfNames, WorkloadSpec};
 
 use crate::{
     exit::Failure,
-    flags::{Format, RunFlags, TraceFlags},
+    flags::{AskFlags, Format, TraceFlags},
     slo::has_extension,
     talk::Voice,
     text::read_text,
@@ -47,18 +47,18 @@ fn from_trace(path: &Path, voice: Voice) -> Result<WorkloadSpec, Failure> {
         .map_err(|e| Failure::usage(e.render(&name, &text, voice.color_err)))
 }
 
-/// The workload to use: the one asked for, else the SLO's own; on the emulated replica a short one,
-/// so that a first look takes minutes.
+/// The workload to use: the one asked for, else the SLO's own; for a first look, as on the emulated
+/// replica, a `short` one, so that it takes minutes.
 pub(crate) fn choose(
     asked: Option<&str>,
     slo: &Slo,
-    emulated: bool,
+    short: bool,
     voice: Voice,
 ) -> Result<WorkloadSpec, Failure> {
     if let Some(name) = asked {
         return load(name, voice);
     }
-    if emulated {
+    if short {
         return load("chat-short", voice);
     }
     let own = slo.workload().and_then(|w| w.preset.as_deref());
@@ -84,11 +84,13 @@ fn disagreements(slo: &Slo, spec: &WorkloadSpec) -> Vec<String> {
     })
 }
 
-/// Warns where an SLO and the workload disagree; with `--strict` that is an error.
+/// Warns where an SLO and the workload disagree; with `--strict` that is an error. `short`: whether
+/// a short workload stands in for the SLO's own.
 pub(crate) fn agree(
     slos: &[Slo],
     spec: &WorkloadSpec,
-    flags: &RunFlags,
+    flags: &AskFlags,
+    short: bool,
     voice: Voice,
 ) -> Result<(), Failure> {
     let differences: Vec<String> = slos
@@ -98,7 +100,7 @@ pub(crate) fn agree(
     let Some(first) = differences.first() else {
         return Ok(());
     };
-    if flags.workload.is_none() && flags.server.url.is_none() {
+    if flags.workload.is_none() && short {
         voice.say(&format!(
             "note: the workload is {}, short for a first look, not the SLO's own; --workload names another",
             spec.name()

@@ -8,6 +8,7 @@
 mod bad_input;
 mod bench;
 mod boots;
+mod calibrate;
 mod client;
 mod faces;
 mod failures;

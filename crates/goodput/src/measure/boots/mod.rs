@@ -81,13 +81,13 @@ struct Series {
 impl Series {
     fn open(flags: &SweepFlags, voice: Voice) -> Result<Self, Failure> {
         let Some(path) = &flags.resume else {
-            let out = flags.run.out.clone().unwrap_or_else(fresh_folder);
+            let out = flags.run.ask.out.clone().unwrap_or_else(fresh_folder);
             Folder::is_free(&out)?;
             return Ok(Self {
                 folder: Folder::open(&out),
                 boots: Vec::new(),
                 flags: flags.clone(),
-                seed: flags.run.seed.unwrap_or_else(fresh_seed),
+                seed: flags.run.ask.seed.unwrap_or_else(fresh_seed),
                 wanted: 1,
                 measured: 0,
                 marked: false,
@@ -153,13 +153,13 @@ impl Series {
     /// Measures one boot and writes what all boots say so far.
     fn measure(&mut self, number: u32, voice: Voice) -> Result<Exit, Failure> {
         let loads = match self.boots.first() {
-            None => sweep::Loads::new(&self.flags)?,
+            None => sweep::Loads::new(&self.flags.loads, setup::kind(&self.flags.run))?,
             Some(first) => loads_of(&first.result.points),
         };
         let place = earlier::place(&self.folder, number);
         let mut run = self.flags.run.clone();
-        run.out = Some(place.path().to_owned());
-        run.seed = Some(seed_of(self.seed, number));
+        run.ask.out = Some(place.path().to_owned());
+        run.ask.seed = Some(seed_of(self.seed, number));
         let task = setup::Task {
             kind: "sweep",
             most_users: loads.warm_up_users(),
@@ -197,7 +197,7 @@ impl Series {
             .ok_or_else(|| Failure::untrusted("no boot was measured"))?;
         let question = Question {
             objective: first.result.objective(),
-            e2e_at_tokens: self.flags.run.e2e_at,
+            e2e_at_tokens: self.flags.run.ask.e2e_at,
         };
         let broken = self.boots.iter().find(|b| !b.result.complete);
         let broken = broken.map(|b| {
@@ -259,7 +259,13 @@ impl Series {
                 Err(failure)
             }
             Err(failure) => Err(failure),
-            Ok(_) => files::deliver(&merged, &self.folder, exit, self.flags.run.format, voice),
+            Ok(_) => files::deliver(
+                &merged,
+                &self.folder,
+                exit,
+                self.flags.run.ask.format,
+                voice,
+            ),
         }
     }
 }

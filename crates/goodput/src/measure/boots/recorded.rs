@@ -15,13 +15,13 @@ pub(in crate::measure) fn asked(flags: &RunFlags, seed: u64) -> BTreeMap<String,
     let replicas = flags.emulator.replicas.get();
     let told = [
         ("seed", Some(seed.to_string())),
-        ("slo", Some(joined(&flags.slo))),
-        ("workload", flags.workload.clone()),
-        ("duration", flags.duration.clone()),
-        ("warmup", flags.warmup.clone()),
-        ("ramp", flags.ramp.clone()),
-        ("requests", flags.requests.map(|n| n.to_string())),
-        ("e2e_at", Some(flags.e2e_at.to_string())),
+        ("slo", Some(joined(&flags.ask.slo))),
+        ("workload", flags.ask.workload.clone()),
+        ("duration", flags.ask.duration.clone()),
+        ("warmup", flags.ask.warmup.clone()),
+        ("ramp", flags.ask.ramp.clone()),
+        ("requests", flags.ask.requests.map(|n| n.to_string())),
+        ("e2e_at", Some(flags.ask.e2e_at.to_string())),
         ("threads", Some(flags.threads.to_string())),
         ("accelerator", flags.accelerator.clone()),
         ("weight_bits", flags.weight_bits.map(|n| n.to_string())),
@@ -41,35 +41,35 @@ pub(super) fn with_recorded(flags: &SweepFlags, first: &RunResult) -> Result<Swe
     let mut flags = flags.clone();
     let settings = &first.settings;
     let run = &mut flags.run;
-    let slo = joined(&run.slo);
+    let slo = joined(&run.ask.slo);
     let slo = same(
         "--slo",
         Some(&slo).filter(|s| *s != "chat"),
         settings.get("slo"),
     )?;
     if let Some(slo) = slo {
-        run.slo = slo.split(';').map(str::to_owned).collect();
+        run.ask.slo = slo.split(';').map(str::to_owned).collect();
     }
-    run.workload = same(
+    run.ask.workload = same(
         "--workload",
-        run.workload.as_ref(),
+        run.ask.workload.as_ref(),
         settings.get("workload"),
     )?;
-    run.duration = same(
+    run.ask.duration = same(
         "--duration",
-        run.duration.as_ref(),
+        run.ask.duration.as_ref(),
         settings.get("duration"),
     )?;
-    run.warmup = same("--warmup", run.warmup.as_ref(), settings.get("warmup"))?;
-    run.ramp = same("--ramp", run.ramp.as_ref(), settings.get("ramp"))?;
-    run.requests = run.requests.or(number(settings, "requests"));
-    run.gpus = run.gpus.or(first.holds_for.gpus);
+    run.ask.warmup = same("--warmup", run.ask.warmup.as_ref(), settings.get("warmup"))?;
+    run.ask.ramp = same("--ramp", run.ask.ramp.as_ref(), settings.get("ramp"))?;
+    run.ask.requests = run.ask.requests.or(number(settings, "requests"));
+    run.ask.gpus = run.ask.gpus.or(first.holds_for.gpus);
     run.accelerator = run
         .accelerator
         .take()
         .or_else(|| settings.get("accelerator").cloned());
     run.weight_bits = run.weight_bits.or(number(settings, "weight_bits"));
-    run.e2e_at = number(settings, "e2e_at").unwrap_or(run.e2e_at);
+    run.ask.e2e_at = number(settings, "e2e_at").unwrap_or(run.ask.e2e_at);
     run.threads = number(settings, "threads").unwrap_or(run.threads);
     run.emulator.replicas = number(settings, "replicas").unwrap_or(run.emulator.replicas);
     // Only a replica of the run's own has one: an emulator at a URL is a server like any other.
@@ -236,16 +236,16 @@ mod tests {
         ];
         let whole = with_recorded(&flags(&["--resume", "d"]), &first(&words)).unwrap();
         let (run, asked_for) = (&whole.run, flags(&words).run);
-        assert_eq!(run.slo, asked_for.slo);
+        assert_eq!(run.ask.slo, asked_for.slo);
         assert_eq!(
-            (&run.workload, &run.duration),
+            (&run.ask.workload, &run.ask.duration),
             (&asked_for.workload, &asked_for.duration)
         );
         assert_eq!(
-            (&run.warmup, &run.ramp),
+            (&run.ask.warmup, &run.ask.ramp),
             (&asked_for.warmup, &asked_for.ramp)
         );
-        assert_eq!((run.e2e_at, run.threads), (77, asked_for.threads));
+        assert_eq!((run.ask.e2e_at, run.threads), (77, asked_for.threads));
         assert_eq!(
             (run.server.api, run.server.no_stream),
             (Api::Completions, true)
@@ -270,6 +270,6 @@ mod tests {
         assert!(refused(&["--resume", "d", "--body", "token=t"]).contains("--header 'x-key: ...'"));
         let named = ["--resume", "d", "--body", "token=t", "--header", "X-Key: k"];
         let whole = with_recorded(&flags(&named), &first).unwrap();
-        assert_eq!(whole.run.slo, ["voice"]);
+        assert_eq!(whole.run.ask.slo, ["voice"]);
     }
 }

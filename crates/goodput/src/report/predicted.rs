@@ -1,0 +1,84 @@
+//! `goodput report MEASURED --overlay SIMULATED`: a simulated curve over the measured one, with the
+//! error of the prediction at every load.
+
+use std::path::Path;
+
+use goodput_report::{csv, html, json, terminal};
+use goodput_results::{Folder, read_result, write_whole};
+use goodput_sweep::{Prediction, RunResult, Side, compare, mismatches};
+
+use super::one_slo;
+use crate::{
+    compare::side,
+    exit::{Exit, Failure},
+    flags::{Format, ReportFlags},
+    print,
+    talk::Voice,
+};
+
+/// The page, in the simulated folder: the measured one stays as it was.
+const PAGE: &str = "overlay.html";
+
+/// Lays the simulated result over the measured one.
+pub(super) fn predicted(
+    simulated: &Path,
+    flags: &ReportFlags,
+    voice: Voice,
+) -> Result<Exit, Failure> {
+    let [measured] = flags.paths.as_slice() else {
+        return Err(Failure::usage(
+            "--overlay lays one simulated result over one measured",
+        ));
+    };
+    let runs = [measured.as_path(), simulated].map(|path| {
+        let result = read_result(path)?;
+        Ok::<_, Failure>((path.display().to_string(), result))
+    });
+    let [measured_run, simulated_run] = runs;
+    let runs = [measured_run?, simulated_run?];
+    check(&runs, voice)?;
+    let sides: [Side<'_>; 2] = [side(&runs[0].1, measured)?, side(&runs[1].1, simulated)?];
+    let comparison = compare(&sides[0], &sides[1]);
+    let prediction = Prediction::of(
+        &comparison,
+        comparison.loads_of_either(&sides[0], &sides[1]),
+    );
+    let page = Folder::open(simulated).file(PAGE);
+    let page = flags.html.as_deref().unwrap_or(&page);
+    write_whole(page, |out| html::prediction(&prediction, &runs).write(out))?;
+    match flags.format {
+        Format::Human => {
+            let told = terminal::prediction(&prediction, voice.style_out());
+            print(&format!("{told}\n{}", page.display()))?;
+        }
+        Format::Json => print(&json::document(&prediction))?,
+        Format::Csv => print(&csv::prediction(&prediction))?,
+    }
+    // With no load in common nothing can be said of the prediction.
+    Ok(if prediction.loads.is_empty() {
+        Exit::Untrusted
+    } else {
+        Exit::Yes
+    })
+}
+
+/// Refuses what cannot be compared, and says what may explain an error.
+fn check(runs: &[(String, RunResult); 2], voice: Voice) -> Result<(), Failure> {
+    one_slo(runs)?;
+    let [(measured, base), (simulated, other)] = runs;
+    if base.holds_for.server.simulated.is_some() {
+        return Err(Failure::usage(format!("{measured} was simulated itself"))
+            .hint("the measured folder comes first: goodput report MEASURED --overlay SIMULATED; compare puts any two side by side"));
+    }
+    if other.holds_for.server.simulated.is_none() {
+        return Err(Failure::usage(format!("{simulated} was not simulated"))
+            .hint("goodput compare puts two measured results side by side"));
+    }
+    for differ in mismatches(base, other) {
+        voice.say(&format!(
+            "warning: the two differ in {}: {} | {}; errors may come from that",
+            differ.what, differ.base, differ.other
+        ));
+    }
+    Ok(())
+}
