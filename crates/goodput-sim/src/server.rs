@@ -46,6 +46,15 @@ impl Server {
         }
     }
 
+    /// [`Engine::set_fast_forward`]; returns whether its kind can be.
+    pub fn set_fast_forward(&mut self, fast: bool) -> bool {
+        match self {
+            Self::Continuous(engine) => engine.set_fast_forward(fast),
+            Self::Slots(_) => return false,
+        }
+        true
+    }
+
     /// [`Engine::submit`].
     pub fn submit(&mut self, now: Timestamp, request: EngineRequest) -> Result<(), Refusal> {
         either!(self, engine => engine.submit(now, request))
@@ -89,7 +98,7 @@ impl Server {
 
     /// [`Engine::counters`].
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> Counters {
         either!(self, engine => engine.counters())
     }
 

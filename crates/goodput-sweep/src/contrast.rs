@@ -54,6 +54,8 @@ pub struct WhatIf {
     /// The load at which latencies are compared, the base's operating point: `4.6 req/s`. Null where
     /// the base has none.
     pub at: Option<String>,
+    /// Why an answer of the base is missing.
+    pub missing: Vec<String>,
     /// The variants, in the order in which they were asked for.
     pub variants: Vec<Variant>,
 }
@@ -71,7 +73,7 @@ pub struct Variant {
     pub at_base: Vec<Contrast>,
     /// Requests that both served there and that are compared one by one. Null where there are none.
     pub pairs: Option<u64>,
-    /// Why an answer is missing in one of them.
+    /// Why an answer of the variant is missing.
     pub missing: Vec<String>,
 }
 
@@ -90,20 +92,13 @@ impl Variant {
             let is_it = |p: &&ComparedPoint| p.mode == mode && (p.at - load).abs() <= 1e-9 * load;
             comparison.points.iter().find(is_it)
         });
-        let missing =
-            [("base", base), ("what if", variant)]
-                .into_iter()
-                .flat_map(|(name, side)| {
-                    let missing = &side.result.operating_point.missing;
-                    missing.iter().map(move |why| format!("{name}: {why}"))
-                });
         Self {
             folder,
             changes,
             answers: contrasts(&comparison.answers, &ANSWERS),
             at_base: point.map_or_else(Vec::new, |p| contrasts(&p.figures, &FIGURES)),
             pairs: point.and_then(|p| p.pairs),
-            missing: missing.collect(),
+            missing: variant.result.operating_point.missing.clone(),
         }
     }
 }

@@ -14,12 +14,14 @@ use goodput_record::{
     Arrival, End, FinishReason, Outcome, Phase, RequestSummary, SeriesId, Timestamp, TokenCount,
     TokenEnds, Vantage,
 };
-use goodput_sim::{EngineEvents, EngineRequest};
+use goodput_sim::{EngineEvents, EngineRequest, Refusal};
 use goodput_sweep::auto::Look;
 use goodput_workload::{Course, Load, PlainRequest, PlainRequests, point_seed};
 
 use crate::{
-    point::{LOOK_EVERY, Measured, PointPlan, REFUSED_IN_A_ROW, Setting},
+    point::{
+        LOOK_EVERY, Measured, PointPlan, REFUSED_IN_A_ROW, Setting, all_refused, refused_in_a_row,
+    },
     replica::Replica,
 };
 
@@ -39,7 +41,9 @@ pub(crate) fn run(
     }
     let seed = point_seed(setting.seed, plan.place);
     let requests = PlainRequests::new(setting.workload, per_second, seed)?;
-    replica.engine.set_fast_forward(true);
+    if !replica.engine.set_fast_forward(true) {
+        return None;
+    }
     let mut run = Run {
         desk: Desk::new(
             PointBooks::brief(setting.slos, setting.bin),
@@ -47,11 +51,14 @@ pub(crate) fn run(
         ),
         course: Course::new(&plan.course, None, replica.now),
         start: replica.now,
+        first: replica.requests,
         requests,
         replica,
         plan,
         arrivals_due: 0,
+        taken: 0,
         refused_in_a_row: 0,
+        refusal: None,
         gave_up: None,
     };
     let mut look_at = Timestamp::FAR_FUTURE;
@@ -88,8 +95,12 @@ struct Run<'a> {
     course: Course,
     desk: Desk,
     start: Timestamp,
+    /// The number of its first request.
+    first: u64,
     arrivals_due: u64,
+    taken: u64,
     refused_in_a_row: u32,
+    refusal: Option<Refusal>,
     gave_up: Option<String>,
 }
 
@@ -162,17 +173,19 @@ impl Run<'_> {
         self.desk.arrive(index, now, request, phase);
         let (input, output) = (request.input_tokens, request.output_tokens);
         let request = EngineRequest::new(index, input, output);
-        match self.replica.engine.submit(now, request) {
-            Ok(()) => self.refused_in_a_row = 0,
+        let seen = now.after(self.replica.ingest);
+        match self.replica.engine.submit(seen, request) {
+            Ok(()) => {
+                self.taken += 1;
+                self.refused_in_a_row = 0;
+            }
             Err(refusal) => {
-                self.desk.close(now, index, Outcome::Rejected);
+                self.refusal = Some(refusal);
+                self.desk.close(seen, index, Outcome::Rejected);
                 self.settle_ends();
                 self.refused_in_a_row += 1;
                 if self.refused_in_a_row >= REFUSED_IN_A_ROW && self.gave_up.is_none() {
-                    let many = REFUSED_IN_A_ROW;
-                    let why =
-                        format!("{many} requests in a row were refused; the last one {refusal}");
-                    self.give_up(now, why);
+                    self.give_up(now, refused_in_a_row(refusal));
                 }
             }
         }
@@ -188,6 +201,9 @@ impl Run<'_> {
             self.replica.engine.cancel(now, index);
             self.desk.close(now, index, Outcome::Cancelled);
         }
+        if let (0, Some(refusal)) = (self.taken, self.refusal) {
+            self.gave_up = Some(all_refused(self.replica.requests - self.first, refusal));
+        }
         self.desk.books.settle();
         let (window, _) = self.course.window();
         let mut invalid: Vec<String> = self.gave_up.iter().cloned().collect();
@@ -200,6 +216,7 @@ impl Run<'_> {
             in_flight_peak: self.desk.in_flight_peak,
             in_flight_at_end: self.course.in_flight_at_end(),
             arrivals_due: self.arrivals_due,
+            taken: self.taken,
             ran_dry: self.course.ran_dry(),
             interrupted: false,
             gave_up: self.gave_up,

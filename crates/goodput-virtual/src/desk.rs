@@ -95,6 +95,8 @@ pub(crate) struct Desk<'w, W: Witness> {
     pub(crate) in_flight_peak: u32,
     /// Requests ended, however they ended.
     pub(crate) closed: u64,
+    /// Requests that the engine took.
+    pub(crate) taken: u64,
     /// Requests refused since the last that was taken.
     pub(crate) refused_in_a_row: u32,
 }
@@ -111,6 +113,7 @@ impl<'w, W: Witness> Desk<'w, W> {
             in_flight: 0,
             in_flight_peak: 0,
             closed: 0,
+            taken: 0,
             refused_in_a_row: 0,
         }
     }

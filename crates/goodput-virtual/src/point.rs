@@ -1,10 +1,10 @@
 //! One load point in virtual time.
 
-use std::{ops::Range, rc::Rc, sync::Arc, time::Duration};
+use std::{collections::VecDeque, ops::Range, rc::Rc, sync::Arc, time::Duration};
 
 use goodput_ledger::{Mode, PointBooks, PointFacts, PointRow};
 use goodput_record::{Outcome, Phase, Timestamp, Vantage};
-use goodput_sim::EngineRequest;
+use goodput_sim::{EngineRequest, Refusal};
 use goodput_slo::{Metric, Slo};
 use goodput_sweep::auto::Look;
 use goodput_workload::{
@@ -148,7 +148,9 @@ pub struct Measured {
     pub ran_dry: bool,
     /// Whether it was ended before its time by its [`Witness`].
     pub interrupted: bool,
-    /// Why it was given up before its end, if it was.
+    /// Requests that the engine took.
+    pub taken: u64,
+    /// Why it was given up, or measured nothing, if so.
     pub gave_up: Option<String>,
     /// Why it may not be used.
     pub invalid: Vec<String>,
@@ -239,8 +241,12 @@ struct Run<'a, W: Witness> {
     sample_at: Timestamp,
     start: Timestamp,
     users: Option<u32>,
+    /// Requests that the engine has not seen yet, and when it will.
+    on_their_way: VecDeque<(Timestamp, EngineRequest)>,
     /// Measured arrivals.
     arrivals_due: u64,
+    /// Why the last refused request was refused.
+    refusal: Option<Refusal>,
     /// Why the point was given up.
     gave_up: Option<String>,
 }
@@ -274,7 +280,9 @@ impl<'a, W: Witness> Run<'a, W> {
             start,
             users,
             sample_at: Timestamp::FAR_FUTURE,
+            on_their_way: VecDeque::new(),
             arrivals_due: 0,
+            refusal: None,
             gave_up: None,
         }
     }
@@ -312,10 +320,12 @@ impl<'a, W: Witness> Run<'a, W> {
     fn step(&mut self, look_at: Timestamp) -> bool {
         let due = self.workload.next_due().filter(|_| self.course.sending());
         let due = due.map(|due| self.absolute(due));
+        let seen = self.on_their_way.front().map(|(at, _)| *at);
         let event = self.replica.engine.next_event();
         let change = self.replica.next_change();
         let others = [Some(self.course.next_change()), Some(look_at), change];
-        let next = [due, event].into_iter().chain(others).flatten().min();
+        let next = [due, seen, event].into_iter();
+        let next = next.chain(others).flatten().min();
         let Some(next) = next.filter(|&at| at != Timestamp::FAR_FUTURE) else {
             self.course.exhausted(self.replica.now);
             return self.course.over();
@@ -337,6 +347,10 @@ impl<'a, W: Witness> Run<'a, W> {
                 && let Some(planned) = self.workload.take(self.relative(now))
             {
                 self.arrive(now, &planned);
+            }
+        } else if seen.is_some_and(|at| at <= now) {
+            while let Some((_, request)) = self.on_their_way.pop_front_if(|(at, _)| *at <= now) {
+                self.submit(now, request);
             }
         } else {
             self.replica.engine.advance(now, &mut self.desk);
@@ -369,15 +383,28 @@ impl<'a, W: Witness> Run<'a, W> {
             blocks: planned.prompt.blocks(self.replica.block_tokens),
             ..EngineRequest::new(index, planned.input_tokens, planned.output_tokens)
         };
+        if self.replica.ingest.is_zero() {
+            self.submit(now, request);
+        } else {
+            let seen = now.after(self.replica.ingest);
+            self.on_their_way.push_back((seen, request));
+        }
+    }
+
+    /// Hands a request to the engine.
+    fn submit(&mut self, now: Timestamp, request: EngineRequest) {
+        let index = request.index;
         match self.replica.engine.submit(now, request) {
-            Ok(()) => self.desk.refused_in_a_row = 0,
+            Ok(()) => {
+                self.desk.taken += 1;
+                self.desk.refused_in_a_row = 0;
+            }
             Err(refusal) => {
+                self.refusal = Some(refusal);
                 self.desk.close(now, index, Outcome::Rejected);
                 self.desk.refused_in_a_row += 1;
                 if self.desk.refused_in_a_row >= REFUSED_IN_A_ROW && self.gave_up.is_none() {
-                    self.gave_up = Some(format!(
-                        "{REFUSED_IN_A_ROW} requests in a row were refused; the last one {refusal}"
-                    ));
+                    self.gave_up = Some(refused_in_a_row(refusal));
                     self.course.give_up(now);
                 }
             }
@@ -407,6 +434,9 @@ impl<'a, W: Witness> Run<'a, W> {
             self.desk.close(now, index, Outcome::Cancelled);
         }
         self.sample();
+        if let (0, Some(refusal)) = (self.desk.taken, self.refusal) {
+            self.gave_up = Some(all_refused(self.desk.closed, refusal));
+        }
         let (window, _) = self.course.window();
         let books = self
             .filing
@@ -424,9 +454,20 @@ impl<'a, W: Witness> Run<'a, W> {
             arrivals_due: self.arrivals_due,
             ran_dry: self.course.ran_dry(),
             interrupted: self.course.interrupted(),
+            taken: self.desk.taken,
             gave_up: self.gave_up,
             books,
             invalid,
         }
     }
+}
+
+/// Why a point is given up whose requests were refused so often.
+pub(crate) fn refused_in_a_row(last: Refusal) -> String {
+    format!("{REFUSED_IN_A_ROW} requests in a row were refused; the last one {last}")
+}
+
+/// Why a point measured nothing.
+pub(crate) fn all_refused(all: u64, last: Refusal) -> String {
+    format!("all of {all} requests were refused; the last one {last}")
 }

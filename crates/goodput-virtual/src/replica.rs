@@ -1,7 +1,9 @@
 //! A simulated replica with a pace.
 
+use std::time::Duration;
+
 use goodput_perf_model::{Profile, StepTime};
-use goodput_record::Timestamp;
+use goodput_record::{Timestamp, span_of};
 use goodput_sim::Server;
 
 use crate::pace::Pace;
@@ -12,6 +14,8 @@ use crate::pace::Pace;
 pub struct Replica {
     pub(crate) engine: Server,
     pub(crate) block_tokens: u32,
+    /// From a client's send to the engine's first sight of a request.
+    pub(crate) ingest: Duration,
     step_time: StepTime,
     pace: Pace,
     pub(crate) now: Timestamp,
@@ -32,6 +36,7 @@ impl Replica {
         let mut replica = Self {
             engine: Server::new(profile),
             block_tokens: profile.block_tokens.get(),
+            ingest: span_of(profile.ingest_s),
             step_time: profile.step_time,
             pace,
             now: Timestamp::ZERO,

@@ -116,6 +116,105 @@ fn a_replica_at_half_the_pace_takes_twice_as_long() {
     assert!((ratio - 2.0).abs() < 0.02, "{ratio}");
 }
 
+/// The way to the engine is part of every TTFT and of no TPOT.
+#[test]
+fn what_the_way_to_the_engine_takes_is_time_to_first_token() {
+    let workload = Arc::new(WorkloadSpec::preset("chat-short").unwrap());
+    let slos = [Slo::from_argument("chat").unwrap()];
+    let setting = Setting::new(&workload, &slos, 5);
+    let row = |ingest_s| {
+        let mut replica = Replica::new(&Profile {
+            ingest_s,
+            ..laptop()
+        });
+        let plan = plan(closed(1), 20);
+        run_point(&mut replica, &setting, &plan, |_, _, _| Look::Wait).row(&plan)
+    };
+    let (near, far) = (row(0.0), row(0.015));
+    let ttft = |row: &PointRow| row.ttft_p50_ms.unwrap();
+    assert!((ttft(&far) - ttft(&near) - 15.0).abs() < 1.0);
+    let tpot = |row: &PointRow| row.tpot_p50_ms.unwrap();
+    assert!((tpot(&far) / tpot(&near) - 1.0).abs() < 0.01);
+}
+
+/// A witness sees every request once, and each sample after all that came before it.
+#[test]
+fn a_witness_hears_of_every_request_and_changes_none() {
+    #[derive(Default)]
+    struct Heard {
+        ended: std::cell::RefCell<Vec<(Timestamp, goodput_record::Phase)>>,
+        samples: std::cell::RefCell<Vec<Sampled>>,
+    }
+    impl Witness for Heard {
+        fn ended(
+            &self,
+            record: &goodput_record::RequestRecord,
+            phase: goodput_record::Phase,
+            verdicts: &[goodput_slo::Verdict],
+        ) {
+            assert_eq!(verdicts.len(), 1);
+            let at = record.summary.ended();
+            self.ended.borrow_mut().push((at, phase));
+        }
+        fn sample_every(&self) -> Option<Duration> {
+            Some(Duration::from_millis(500))
+        }
+        fn sampled(&self, sampled: &Sampled) {
+            let ended = self.ended.borrow().len() as u64;
+            assert_eq!(sampled.ended, ended);
+            let running = sampled.sample.running.unwrap() + sampled.sample.waiting.unwrap();
+            assert_eq!(running, sampled.in_flight);
+            self.samples.borrow_mut().push(*sampled);
+        }
+    }
+    let workload = Arc::new(WorkloadSpec::preset("chat-short").unwrap());
+    let slos = [Slo::from_argument("chat").unwrap()];
+    let setting = Setting::new(&workload, &slos, 5);
+    for load in [closed(8), Load::Open { per_second: 30.0 }] {
+        let plan = plan(load, 10);
+        let alone = run_point(&mut Replica::new(&laptop()), &setting, &plan, |_, _, _| {
+            Look::Wait
+        });
+        let heard = Heard::default();
+        let mut replica = Replica::new(&laptop());
+        let seen = run_point_before(&mut replica, &setting, &plan, &heard, |_, _, _| Look::Wait);
+        assert_eq!(alone.row(&plan), seen.row(&plan));
+        assert_eq!(alone.span, seen.span);
+        let measured = heard
+            .ended
+            .borrow()
+            .iter()
+            .filter(|e| e.1 == goodput_record::Phase::Measured)
+            .count();
+        assert_eq!(measured as u64, seen.books.measured());
+        let samples = heard.samples.borrow();
+        assert!(samples.len() >= 20);
+        assert!(samples.is_sorted_by(|a, b| a.sample.at <= b.sample.at));
+    }
+}
+
+/// A replica that can take none of the requests measures nothing, and says why.
+#[test]
+fn a_replica_that_refuses_everything_is_given_up() {
+    let workload = Arc::new(WorkloadSpec::preset("chat-short").unwrap());
+    let slos = [Slo::from_argument("chat").unwrap()];
+    let setting = Setting::new(&workload, &slos, 5);
+    for load in [closed(4), Load::Open { per_second: 5.0 }] {
+        let mut replica = Replica::new(&Profile {
+            kv_blocks: 1,
+            block_tokens: NonZeroU32::MIN,
+            ..laptop()
+        });
+        let plan = plan(load, 20);
+        let measured = run_point(&mut replica, &setting, &plan, |_, _, _| Look::Wait);
+        assert_eq!(measured.taken, 0);
+        let why = measured.gave_up.as_deref().unwrap();
+        assert!(why.contains("KV blocks, has 1"), "{why}");
+        let row = measured.row(&plan);
+        assert!(!row.valid && row.ttft_p50_ms.is_none(), "{row:?}");
+    }
+}
+
 #[test]
 fn a_pace_holds_from_its_instant_on() {
     let at = |s: u64| Timestamp::from_millis(1_000 * s);

@@ -57,10 +57,10 @@ pub fn prediction(prediction: &Prediction, runs: &[(String, RunResult)]) -> Html
 }
 
 const NOTHING_MEASURED: &str = "Nothing was measured: base and variants were computed in virtual time, under the same arrivals \
-     and lengths. A change that is not told apart from nought is grey.";
+     and lengths. A change that is not told apart from nought is faint.";
 
-const ERROR: &str = "Simulated against measured: the error is relative to what was measured, of the share in SLO it is \
-     in points. Grey where it cannot be told from the noise of the two.";
+const ERROR: &str = "Measured → simulated, and below it the error is relative to what was measured, of the share in SLO it is \
+     in points. Faint where it cannot be told from the noise of the two.";
 
 fn headed(what: &str, runs: &[(String, RunResult)]) -> Page {
     let slo = runs.first().and_then(|run| run.1.holds_for.slos.first());
@@ -112,34 +112,40 @@ fn latencies(page: &mut Page, runs: &[(String, RunResult)]) {
 }
 
 fn variants(what_if: &WhatIf) -> String {
-    let at = what_if.at.as_deref().unwrap_or("");
-    let names = what_if.variants.first().map_or(&[][..], |v| &v.answers);
-    let below = what_if.variants.first().map_or(&[][..], |v| &v.at_base);
-    let head = |figures: &[Contrast], place: &str| -> String {
-        let cell = |f: &Contrast| {
-            let shown = change::figure(&f.compared.figure, f.compared.base);
-            format!(
-                "<th>{}{}<br><span class=\"faint\">base {shown}</span>",
-                escape(&words(&f.compared.figure)),
-                escape(place)
-            )
-        };
-        figures.iter().map(cell).collect()
+    let Some(first) = what_if.variants.first() else {
+        return String::new();
     };
-    let place = format!(" at {at}");
-    let row = |variant: &Variant| {
-        let all = variant.answers.iter().chain(&variant.at_base);
-        let cells: String = all.map(cell).collect();
+    let names: String = what_if
+        .variants
+        .iter()
+        .map(|variant| format!("<th>{}", escape(&variant.changes.join("; "))))
+        .collect();
+    let block = |of: fn(&Variant) -> &[Contrast]| -> String {
+        let figures = of(first).iter().map(|figure| {
+            let (name, base) = (&figure.compared.figure, figure.compared.base);
+            let same = |variant| of(variant).iter().find(|f| f.compared.figure == *name);
+            let cells: String = what_if
+                .variants
+                .iter()
+                .map(|variant| same(variant).map_or_else(|| "<td>".to_owned(), cell))
+                .collect();
+            let base = change::figure(name, base);
+            format!("<tr><th>{}<td>{base}{cells}</tr>", escape(&words(name)))
+        });
+        figures.collect()
+    };
+    let below = block(|variant| &variant.at_base);
+    let columns = what_if.variants.len() + 2;
+    let at = what_if.at.as_deref().filter(|_| !below.is_empty());
+    let heading = at.map_or_else(String::new, |at| {
         format!(
-            "<tr><th>{}{cells}</tr>",
-            escape(&variant.changes.join("; "))
+            "<tr><th colspan=\"{columns}\">At {}, the base's operating point</tr>",
+            escape(at)
         )
-    };
-    let rows: String = what_if.variants.iter().map(row).collect();
+    });
     format!(
-        "<div class=\"scroll\"><table><thead><tr><th>What if{}{}</tr></thead><tbody>{rows}</tbody></table></div>",
-        head(names, ""),
-        head(below, &place),
+        "<div class=\"scroll\"><table><thead><tr><th>What if<th>base{names}</tr></thead><tbody>{}{heading}{below}</tbody></table></div>",
+        block(|variant| &variant.answers),
     )
 }
 
@@ -166,12 +172,7 @@ fn errors(prediction: &Prediction) -> String {
     });
     let head: String = names
         .iter()
-        .map(|name| {
-            format!(
-                "<th>{}<br><span class=\"faint\">measured, simulated, error</span>",
-                escape(&words(name))
-            )
-        })
+        .map(|name| format!("<th>{}", escape(&words(name))))
         .collect();
     let cell = |f: &Contrast| {
         let shown = |value| change::figure(&f.compared.figure, value);
@@ -181,7 +182,7 @@ fn errors(prediction: &Prediction) -> String {
             " class=\"faint\""
         };
         format!(
-            "<td>{} {}<br><span{class}>{}</span>",
+            "<td>{} → {}<br><span{class}>{}</span>",
             shown(f.compared.base),
             shown(f.compared.other),
             change::error(f)

@@ -15,10 +15,18 @@ const NAME: usize = 26;
 #[must_use]
 pub fn what_if(what_if: &WhatIf, style: Style) -> String {
     let parts = what_if.variants.iter();
-    let parts: Vec<String> = parts
-        .map(|variant| one(variant, what_if.at.as_deref(), style))
-        .collect();
-    parts.join("\n")
+    let base = missing("base", &what_if.missing, style);
+    let base = Some(base).filter(|base| !base.is_empty());
+    let parts = parts.map(|variant| one(variant, what_if.at.as_deref(), style));
+    base.into_iter().chain(parts).collect::<Vec<_>>().join("\n")
+}
+
+/// Why answers are missing.
+fn missing(of: &str, why: &[String], style: Style) -> String {
+    let lines = why
+        .iter()
+        .flat_map(|why| wrap(&format!("! {of}: {why}"), style.width));
+    lines.map(|line| line + "\n").collect()
 }
 
 fn one(variant: &Variant, at: Option<&str>, style: Style) -> String {
@@ -33,12 +41,7 @@ fn one(variant: &Variant, at: Option<&str>, style: Style) -> String {
         out += &heading(&format!("at {at}{pairs}"), style);
         out += &rows(&variant.at_base, style);
     }
-    for why in &variant.missing {
-        for line in wrap(&format!("! {why}"), style.width) {
-            out += &(line + "\n");
-        }
-    }
-    out
+    out + &missing("what if", &variant.missing, style)
 }
 
 fn heading(name: &str, style: Style) -> String {
@@ -84,9 +87,8 @@ fn row(figure: &Contrast, style: Style) -> String {
 /// What is to be said of a change that is not sure.
 fn told_apart(figure: &Contrast) -> &'static str {
     match figure.distinguishable {
-        Some(true) => "",
         Some(false) => "  not told apart",
         None if figure.compared.change.is_some() => "no interval",
-        None => "",
+        _ => "",
     }
 }

@@ -225,8 +225,8 @@ impl SlotEngine {
 
     /// All that was counted so far.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
-        &self.counters
+    pub const fn counters(&self) -> Counters {
+        self.counters
     }
 
     /// Requests in slots.

@@ -370,7 +370,7 @@ impl<'a> Run<'a> {
                 .replicas
                 .iter()
                 .map(|r| ReplicaRun {
-                    counters: *r.engine.counters(),
+                    counters: r.engine.counters(),
                     sent: r.sent,
                 })
                 .collect(),

@@ -17,12 +17,16 @@ pub(crate) struct SimulateFlags {
     pub(crate) profile: String,
     #[command(flatten)]
     pub(crate) loads: LoadsFlags,
-    /// Simulate a variant beside the base, such as max_num_seqs=64 or prompts=x2; several values are
-    /// several variants, 'max_num_seqs=64;kv_blocks=x2' is one; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", display_order = 9)]
+    /// Simulate a variant beside the base.
+    #[arg(
+        long,
+        value_name = "KEY=VALUE",
+        display_order = 9,
+        help = "Simulate a variant beside the base, such as max_num_seqs=64 or prompts=x2; several values are \
+                several variants, 'max_num_seqs=64;kv_blocks=x2' is one; may be repeated"
+    )]
     pub(crate) what_if: Vec<String>,
-    /// Keep no requests.jsonl and no server_metrics.jsonl: several times as fast; what is said of
-    /// single gaps between tokens is then left out
+    /// Keep no records: faster; what is said of single gaps between tokens is then left out
     #[arg(long, help_heading = "What is kept")]
     pub(crate) no_records: bool,
     /// Refused with a word on where it belongs.

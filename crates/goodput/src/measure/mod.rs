@@ -41,7 +41,7 @@ pub(crate) use run::{Run, WarmUp};
 pub(crate) use scrape::{MetricRow, cached_share};
 pub(crate) use setup::fresh_seed;
 pub(crate) use signals::Signals;
-pub(crate) use source::{BIN, Observed, PointOrder, Source};
+pub(crate) use source::{BIN, Observed, PointOrder, Seen, Source};
 pub(crate) use sweep::{Loads, run_loads};
 pub(crate) use workload::{agree, choose, facts as workload_facts};
 

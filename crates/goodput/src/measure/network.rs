@@ -16,7 +16,7 @@ use super::{
     },
     scrape::Scrape,
     share::Share,
-    source::{Observed, PointOrder},
+    source::{Observed, PointOrder, Seen},
     threads::{Carried, Kit, Order, Team},
 };
 use crate::exit::Failure;
@@ -72,7 +72,7 @@ impl Network {
         if order.warm_up {
             outage = report.invalid.iter().find_map(|why| match why {
                 Invalid::Failing { error, .. } => Some(Failed {
-                    why: error.to_string(),
+                    why: error.clone(),
                     given_up: true,
                 }),
                 _ => None,
@@ -83,9 +83,9 @@ impl Network {
             bars,
             facts,
             server: self.watched(&report, self.share.is_none()),
-            streamed: self.client.target().stream,
-            gaps_known: true,
-            has_client: true,
+            seen: Seen::ByClient {
+                streamed: self.client.target().stream,
+            },
             interrupted: report.interrupted,
             failed: outage,
         })

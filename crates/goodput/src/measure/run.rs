@@ -21,7 +21,7 @@ use super::{
     place::{fresh_place, place},
     plan::Lengths,
     remarks::load_words,
-    source::{Observed, PointOrder, Source},
+    source::{Observed, PointOrder, Seen, Source},
 };
 use crate::exit::Failure;
 
@@ -150,13 +150,14 @@ impl Run {
         self.point_of(asked.load, window, looks, None).await
     }
 
-    /// Measures a load over a window of this length under a schedule that no search has seen: at the
-    /// same load the same in every run of one seed.
+    /// Measures a load under a schedule that no search has seen: at the same load the same in every
+    /// run of one seed. The window has this length unless another one was asked for.
     pub(crate) async fn fresh_point(
         &mut self,
         load: Load,
         window: Duration,
     ) -> Result<&PointRow, Failure> {
+        let window = self.lengths.asked.unwrap_or(window);
         let window = self
             .requests
             .map_or(Window::Duration(window), Window::Requests);
@@ -300,16 +301,17 @@ impl Run {
             .other_arrivals
             .filter(|_| row.mode == Mode::Open)
             .map(str::to_owned);
-        if !observed.streamed {
+        match observed.seen {
+            Seen::ByClient { streamed: true } => {}
             // Whole answers were asked for: that they came is no finding.
-            row.not_streamed = 0;
-        }
-        if !observed.has_client {
-            // What nobody sent was not sent late.
-            (row.send_lag_p50_ms, row.send_lag_p99_ms) = (None, None);
-        }
-        if !observed.gaps_known {
-            row.forget_gaps();
+            Seen::ByClient { streamed: false } => row.not_streamed = 0,
+            Seen::ByEngine { every_gap } => {
+                // What nobody sent was not sent late.
+                (row.send_lag_p50_ms, row.send_lag_p99_ms) = (None, None);
+                if !every_gap {
+                    row.forget_gaps();
+                }
+            }
         }
         row.server.clone_from(&observed.server);
         mark(&mut row);

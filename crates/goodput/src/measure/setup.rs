@@ -174,21 +174,18 @@ impl Setting<'_> {
         };
         let team = Team::start(self.flags.threads.get(), &client, &parts)?;
         drop(parts);
-        let scrape = if facts.metrics {
-            Some(Scrape::start(&client, &folder)?)
-        } else {
-            None
-        };
+        let scrape = facts.metrics.then(|| Scrape::start(&client, &folder));
+        let scrape = scrape.transpose()?;
         self.announce(&paper);
-        let network = Network {
+        let source = Source::Network(Box::new(Network {
             client,
             compose: Rc::new(composer),
             share: self.share.clone(),
             scrape,
             team,
-        };
+        }));
         let run = Run {
-            source: Source::Network(Box::new(network)),
+            source,
             stop,
             signal,
             seed: self.seed,

@@ -67,16 +67,20 @@ pub(crate) struct Observed {
     pub(crate) facts: PointFacts,
     /// What was seen of the server.
     pub(crate) server: Option<WatchRow>,
-    /// Whether streams were asked for.
-    pub(crate) streamed: bool,
-    /// Whether the gaps between tokens are known to the token.
-    pub(crate) gaps_known: bool,
-    /// Whether a client stood between the requests and the engine.
-    pub(crate) has_client: bool,
+    pub(crate) seen: Seen,
     /// Whether it was ended before its time.
     pub(crate) interrupted: bool,
     /// Whether the server failed it.
     pub(crate) failed: Option<Failed>,
+}
+
+/// Who saw the requests of a point, and how well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// A client; `streamed`: whether streams were asked for.
+    ByClient { streamed: bool },
+    /// The engine itself, without a client; `every_gap`: whether the gaps between tokens are known.
+    ByEngine { every_gap: bool },
 }
 
 impl Source {

@@ -1,7 +1,7 @@
 //! `goodput report MEASURED --overlay SIMULATED`: a simulated curve over the measured one, with the
 //! error of the prediction at every load.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use goodput_report::{csv, html, json, terminal};
 use goodput_results::{Folder, read_result, write_whole};
@@ -30,19 +30,18 @@ pub(super) fn predicted(
             "--overlay lays one simulated result over one measured",
         ));
     };
-    let runs = [measured.as_path(), simulated].map(|path| {
+    let named = |what: &str, path: &Path| {
         let result = read_result(path)?;
-        Ok::<_, Failure>((path.display().to_string(), result))
-    });
-    let [measured_run, simulated_run] = runs;
-    let runs = [measured_run?, simulated_run?];
-    check(&runs, voice)?;
-    let sides: [Side<'_>; 2] = [side(&runs[0].1, measured)?, side(&runs[1].1, simulated)?];
-    let comparison = compare(&sides[0], &sides[1]);
-    let prediction = Prediction::of(
-        &comparison,
-        comparison.loads_of_either(&sides[0], &sides[1]),
-    );
+        Ok::<_, Failure>((format!("{what}: {}", path.display()), result))
+    };
+    let runs = vec![named("measured", measured)?, named("simulated", simulated)?];
+    check(&runs[0].1, &runs[1].1, flags, voice)?;
+    one_slo(&runs)?;
+    let (base, other): (Side<'_>, Side<'_>) =
+        (side(&runs[0].1, measured)?, side(&runs[1].1, simulated)?);
+    let comparison = compare(&base, &other);
+    let of_either = comparison.loads_of_either(&base, &other);
+    let prediction = Prediction::of(&comparison, of_either);
     let page = Folder::open(simulated).file(PAGE);
     let page = flags.html.as_deref().unwrap_or(&page);
     write_whole(page, |out| html::prediction(&prediction, &runs).write(out))?;
@@ -63,18 +62,24 @@ pub(super) fn predicted(
 }
 
 /// Refuses what cannot be compared, and says what may explain an error.
-fn check(runs: &[(String, RunResult); 2], voice: Voice) -> Result<(), Failure> {
-    one_slo(runs)?;
-    let [(measured, base), (simulated, other)] = runs;
-    if base.holds_for.server.simulated.is_some() {
-        return Err(Failure::usage(format!("{measured} was simulated itself"))
+fn check(
+    measured: &RunResult,
+    simulated: &RunResult,
+    flags: &ReportFlags,
+    voice: Voice,
+) -> Result<(), Failure> {
+    let named = |path: Option<&Path>| path.map_or_else(String::new, |p| p.display().to_string());
+    if measured.holds_for.server.simulated.is_some() {
+        let name = named(flags.paths.first().map(PathBuf::as_path));
+        return Err(Failure::usage(format!("{name} was simulated itself"))
             .hint("the measured folder comes first: goodput report MEASURED --overlay SIMULATED; compare puts any two side by side"));
     }
-    if other.holds_for.server.simulated.is_none() {
-        return Err(Failure::usage(format!("{simulated} was not simulated"))
+    if simulated.holds_for.server.simulated.is_none() {
+        let name = named(flags.overlay.as_deref());
+        return Err(Failure::usage(format!("{name} was not simulated"))
             .hint("goodput compare puts two measured results side by side"));
     }
-    for differ in mismatches(base, other) {
+    for differ in mismatches(measured, simulated) {
         voice.say(&format!(
             "warning: the two differ in {}: {} | {}; errors may come from that",
             differ.what, differ.base, differ.other

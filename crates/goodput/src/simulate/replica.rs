@@ -11,7 +11,7 @@ use std::{
 
 use goodput_ledger::{ClientRow, Mode, PointFacts};
 use goodput_loadgen::{Stop, Wish};
-use goodput_perf_model::Profile;
+use goodput_perf_model::{FittedOn, Profile};
 use goodput_record::{
     EngineSample, Gaps, Phase, RequestRecord, RequestSummary, Series, SeriesId, SeriesTable,
     Timestamp,
@@ -27,11 +27,13 @@ use goodput_workload::{CoursePlan, Load, PlannedRequest};
 use crate::{
     exit::Failure,
     measure::{
-        BARS, BIN, Failed, INTERRUPTED, MetricRow, Observed, PointOrder, cached_share, load_words,
-        lock,
+        BARS, BIN, Failed, INTERRUPTED, MetricRow, Observed, PointOrder, Seen, cached_share,
+        load_words, lock,
     },
 };
 
+/// What begins the warning of a point beyond what its profile was fitted on.
+const EXTRAPOLATED: &str = "extrapolated";
 /// How often the engine's own counters are read, in virtual time.
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -49,6 +51,8 @@ pub(crate) struct Virtual {
     labels: String,
     /// The number of the signal that was caught, 0 for none.
     signal: Arc<AtomicU8>,
+    /// What the profile was fitted on.
+    fitted_on: Option<FittedOn>,
 }
 
 impl Virtual {
@@ -71,6 +75,7 @@ impl Virtual {
             metrics: metrics.map(RefCell::new),
             labels: format!("{{engine=\"0\",model_name=\"{}\"}}", profile.model_id),
             signal: Arc::clone(signal),
+            fitted_on: profile.fitted_on,
         }
     }
 
@@ -117,18 +122,21 @@ impl Virtual {
         if let Some(trouble) = trouble {
             return Err(Failure::untrusted(trouble));
         }
-        let facts = facts(order, &measured, &samples);
+        let mut facts = facts(order, &measured, &samples);
+        if let Some(fitted) = &self.fitted_on {
+            facts.warnings.extend(beyond(fitted, order.load, &samples));
+        }
         Ok(Observed {
             bars: RequestBar::since_the_first(bars, BARS),
             facts,
             server: None,
-            streamed: true,
-            gaps_known: self.detail == Detail::EveryToken,
-            has_client: false,
+            seen: Seen::ByEngine {
+                every_gap: self.detail == Detail::EveryToken,
+            },
             interrupted: measured.interrupted,
             failed: measured.gave_up.as_ref().map(|why| Failed {
                 why: format!("at {}: {why}", load_words(order.load)),
-                given_up: measured.books.measured() == 0,
+                given_up: measured.taken == 0,
             }),
             books: measured.books,
         })
@@ -178,6 +186,32 @@ fn facts(order: &PointOrder, measured: &Measured, samples: &[EngineSample]) -> P
         warnings,
         ..PointFacts::new(order.point, mode, window)
     }
+}
+
+/// Where a point goes beyond the loads that its profile was fitted on.
+fn beyond(fitted: &FittedOn, load: Load, samples: &[EngineSample]) -> Vec<String> {
+    let most = samples.iter().filter_map(|sample| sample.running).max();
+    let decodes = fitted
+        .decodes
+        .zip(most)
+        .filter(|(e, n)| f64::from(*n) > e.max);
+    let decodes = decodes.map(|(extent, n)| {
+        format!(
+            "{EXTRAPOLATED}: up to {n} sequences ran at once, the profile was fitted on {} to {}",
+            extent.min, extent.max
+        )
+    });
+    let rate = match load {
+        Load::Open { per_second } => fitted.rate_req_s.filter(|extent| per_second > extent.max),
+        Load::Closed(_) => None,
+    };
+    let rate = rate.map(|extent| {
+        format!(
+            "{EXTRAPOLATED}: the profile was fitted on up to {} req/s",
+            extent.max
+        )
+    });
+    decodes.into_iter().chain(rate).collect()
 }
 
 /// Says that a workload of given rows had fewer requests than the point was to have.
@@ -318,7 +352,7 @@ impl Witness for Hearing<'_> {
         };
         rows.send_when_there_is_room(RowJob {
             record: RequestRecord {
-                summary: record.summary.clone(),
+                summary: record.summary,
                 gaps,
             },
             point: self.order.point,

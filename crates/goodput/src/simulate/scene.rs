@@ -10,7 +10,7 @@ use std::{
 };
 
 use goodput_loadgen::{Stop, runtime};
-use goodput_perf_model::Profile;
+use goodput_perf_model::{FittedOn, Profile};
 use goodput_results::{Folder, JsonLines, RowForm, RowWriter};
 use goodput_slo::Slo;
 use goodput_sweep::{HoldsFor, Question, ServerFacts, SimulatedFacts};
@@ -73,7 +73,20 @@ impl<'a> Scene<'a> {
             what_if: Vec::new(),
         };
         scene.fits()?;
+        scene.warn_of_prompts();
         Ok(scene)
+    }
+
+    /// Says where the workload's prompts are longer than those the profile was fitted on.
+    fn warn_of_prompts(&self) {
+        let fitted = self.profile.fitted_on.and_then(|on| on.prompt_tokens);
+        let longest = self.spec.describe().input_tokens.p99;
+        if let Some(extent) = fitted.filter(|extent| longest > extent.max) {
+            self.voice.say(&format!(
+                "warning: 1 % of the prompts have {longest:.0} tokens and more, the profile was fitted on {} to {}: beyond that it extrapolates",
+                extent.min, extent.max
+            ));
+        }
     }
 
     /// Says something to the one who runs the program.
@@ -239,7 +252,7 @@ impl<'a> Scene<'a> {
                     profile: profile.name.clone(),
                     source: profile.source.trim().replace('\n', " "),
                     what_if: self.what_if.clone(),
-                    fitted_on: None,
+                    fitted_on: profile.fitted_on.as_ref().and_then(fitted_words),
                 }),
                 ..ServerFacts::default()
             },
@@ -272,6 +285,24 @@ impl<'a> Scene<'a> {
             .filter_map(|(name, value)| Some((name.to_owned(), value?)))
             .collect()
     }
+}
+
+/// What a profile was fitted on, in words.
+fn fitted_words(fitted: &FittedOn) -> Option<String> {
+    let parts = [
+        (fitted.decodes, "sequences at once"),
+        (fitted.context_tokens, "tokens of context"),
+        (fitted.prompt_tokens, "tokens of prompt"),
+        (fitted.rate_req_s, "req/s"),
+    ];
+    let words: Vec<String> = parts
+        .into_iter()
+        .filter_map(|(extent, what)| {
+            let extent = extent?;
+            Some(format!("{} to {} {what}", extent.min, extent.max))
+        })
+        .collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// The profile's limits under the names that vLLM gives them.

@@ -198,6 +198,7 @@ impl Results {
         Ok(WhatIf {
             base: BASE.to_owned(),
             at: at.map(|(load, _)| crate::measure::load_words(load)),
+            missing: self.base.operating_point.missing.clone(),
             variants,
         })
     }
@@ -244,8 +245,6 @@ fn show(
 
 #[cfg(test)]
 mod tests {
-    use goodput_ledger::PointRow;
-
     use super::*;
 
     fn of(flags: &[&str]) -> Vec<Vec<String>> {
@@ -273,16 +272,17 @@ mod tests {
     #[test]
     fn the_operating_load_is_the_rate_to_sell_before_the_cap() {
         assert_eq!(operating_load(&OperatingPoint::default()), None);
-        let row = PointRow {
-            concurrency: Some(12),
-            completed_req_s: 3.0,
-            ..PointRow::default()
-        };
-        let found = OperatingPoint {
-            by_clauses: Some(row),
-            ..OperatingPoint::default()
-        };
-        let users = Load::Closed(NonZeroU32::new(12).unwrap());
-        assert_eq!(operating_load(&found), Some((users, 3.0)));
+        let sample = include_str!("../../../goodput-report/tests/sample.json");
+        let mut found = serde_json::from_str::<RunResult>(sample)
+            .unwrap()
+            .operating_point;
+        let rate = found.by_objective.as_ref().unwrap().rate_req_s;
+        let load = Load::Open { per_second: rate };
+        assert_eq!(operating_load(&found), Some((load, rate)));
+        found.by_objective = None;
+        let cap = found.by_clauses.as_ref().unwrap();
+        let (users, served) = (cap.concurrency.unwrap(), cap.completed_req_s);
+        let users = NonZeroU32::new(users).unwrap();
+        assert_eq!(operating_load(&found), Some((Load::Closed(users), served)));
     }
 }

@@ -25,6 +25,7 @@ mod results;
 mod secrets;
 mod server;
 mod shards;
+mod simulate;
 mod slo_flags;
 mod small_writes;
 mod starved;

@@ -236,14 +236,14 @@ mod tests {
         ];
         let whole = with_recorded(&flags(&["--resume", "d"]), &first(&words)).unwrap();
         let (run, asked_for) = (&whole.run, flags(&words).run);
-        assert_eq!(run.ask.slo, asked_for.slo);
+        assert_eq!(run.ask.slo, asked_for.ask.slo);
         assert_eq!(
             (&run.ask.workload, &run.ask.duration),
-            (&asked_for.workload, &asked_for.duration)
+            (&asked_for.ask.workload, &asked_for.ask.duration)
         );
         assert_eq!(
             (&run.ask.warmup, &run.ask.ramp),
-            (&asked_for.warmup, &asked_for.ramp)
+            (&asked_for.ask.warmup, &asked_for.ask.ramp)
         );
         assert_eq!((run.ask.e2e_at, run.threads), (77, asked_for.threads));
         assert_eq!(
