@@ -9,7 +9,7 @@ use crate::sample::StepSample;
 pub enum Term {
     /// A step's fixed cost and its reading of the weights: no step time tells the two apart.
     Step,
-    /// Arithmetic of one token, beyond the knee.
+    /// Arithmetic of one decoding token, beyond the knee.
     Compute,
     /// Reading the experts of all layers once.
     Experts,
@@ -70,7 +70,7 @@ pub struct Routing {
 /// Which terms a step's time has.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Form {
-    /// Tokens in a step from which on arithmetic outgrows the weight reads. `None`: no knee.
+    /// Decoding tokens in a step from which on arithmetic outgrows the weight reads. `None`: no knee.
     pub knee_tokens: Option<f64>,
     /// Arithmetic is done for whole tiles of so many tokens; 0 or 1: no stairs. It says something
     /// only where there is a knee.
@@ -105,7 +105,8 @@ impl Form {
     pub fn row(&self, sample: &StepSample) -> Vec<f64> {
         let mut row = vec![sample.steps];
         if let Some(knee) = self.knee_tokens {
-            row.push(sample.over_steps(|tokens| self.tiled(tokens).max(knee)));
+            // Only what decodes hides behind the weight reads: a prompt's arithmetic is its own term.
+            row.push(sample.steps * self.tiled(sample.batch()).max(knee));
         }
         if let Some(routing) = self.routing {
             let asleep = 1.0 - f64::from(routing.per_token) / f64::from(routing.count);
