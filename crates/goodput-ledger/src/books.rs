@@ -88,8 +88,7 @@ impl PointBooks {
 
     /// Posts an arrival, when it happens.
     pub fn arrived(&mut self, arrival: &Arrival) {
-        self.counted.arrived += 1;
-        self.bins.at(arrival.origin)[ARRIVED] += 1;
+        self.arrived_at(arrival.origin);
     }
 
     /// Posts a request that has ended and returns its verdict by each SLO.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use goodput_record::{Gaps, Outcome, Phase, RequestSummary, Timestamp};
 use goodput_slo::{Slo, Verdict};
 
-use crate::books::{BUSY_NS, ENDED, GOOD_TOKENS, LEFT, Latency, MET, PointBooks, TOKENS};
+use crate::books::{ARRIVED, BUSY_NS, ENDED, GOOD_TOKENS, LEFT, Latency, MET, PointBooks, TOKENS};
 
 /// Flights that are booked together.
 const BATCH: usize = 4_096;
@@ -39,11 +39,28 @@ impl PointBooks {
             Some(last) if last != summary.ended() => self.bins.index(last),
             _ => to,
         };
+        let width = self.bins.width_ns();
+        let (origin, end) = (summary.origin().nanos(), summary.ended().nanos());
         self.counted.ended += 1;
-        self.bins.bin(from).0[ENDED] += 1;
-        self.bins.bin(last).0[TOKENS] += tokens;
-        self.bins.bin(to).0[LEFT] += 1;
-        self.fly(summary, (from, to));
+        let bin = &mut self.bins.bin(from).0;
+        bin[ENDED] += 1;
+        bin[BUSY_NS] += end.min((from + 1) * width) - origin;
+        let bin = &mut self.bins.bin(to).0;
+        bin[LEFT] += 1;
+        if from != to {
+            bin[BUSY_NS] += end - to * width;
+        }
+        if last == to {
+            bin[TOKENS] += tokens;
+        } else {
+            self.bins.bin(last).0[TOKENS] += tokens;
+        }
+        if to > from + 1 {
+            self.flights.0.push((from + 1, to));
+            if self.flights.0.len() >= BATCH {
+                self.settle();
+            }
+        }
         if measured {
             let latencies = summary.main_latencies_ns();
             self.counted.measured_brief(summary, latencies[1]);
@@ -67,23 +84,10 @@ impl PointBooks {
         }
     }
 
-    /// Notes the time a request was in flight, from one bin to another; the bins it filled are booked
-    /// with those of others.
-    fn fly(&mut self, summary: &RequestSummary, (from, to): (u64, u64)) {
-        let width = self.bins.width_ns();
-        let (origin, end) = (summary.origin().nanos(), summary.ended().nanos());
-        if from == to {
-            self.bins.bin(from).0[BUSY_NS] += end - origin;
-            return;
-        }
-        self.bins.bin(from).0[BUSY_NS] += (from + 1) * width - origin;
-        self.bins.bin(to).0[BUSY_NS] += end - to * width;
-        if to > from + 1 {
-            self.flights.0.push((from + 1, to));
-            if self.flights.0.len() >= BATCH {
-                self.settle();
-            }
-        }
+    /// Posts an arrival of which only the instant is known yet.
+    pub fn arrived_at(&mut self, origin: Timestamp) {
+        self.counted.arrived += 1;
+        self.bins.at(origin)[ARRIVED] += 1;
     }
 
     /// Books what [`PointBooks::post_brief`] has put off.

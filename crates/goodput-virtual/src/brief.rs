@@ -112,22 +112,26 @@ impl Run<'_> {
     /// Goes on to the next arrival, or to what comes before it; once nobody arrives, to the next end.
     fn step(&mut self, look_at: Timestamp) {
         let change = self.replica.next_change();
-        let others = [Some(self.course.next_change()), Some(look_at), change];
-        let sending = self.course.sending();
-        let due = self.requests.peek().filter(|_| sending).map(|r| r.due);
-        let due = due.map(|due| self.absolute(due));
+        let due = self.requests.peek().filter(|_| self.course.sending());
+        let due = due.map(|request| self.absolute(request.due));
         // While it drains, every end may be the last one that counts.
         let draining = self.course.window_start().is_some() && !self.course.measuring();
-        let event = if draining || due.is_none() {
-            self.replica.engine.next_event()
-        } else {
-            None
-        };
-        let next = [due, event].into_iter().chain(others).flatten().min();
-        let Some(next) = next.filter(|&at| at != Timestamp::FAR_FUTURE) else {
+        let mut next = self.course.next_change().min(look_at);
+        if let Some(due) = due {
+            next = next.min(due);
+        }
+        if let Some(change) = change {
+            next = next.min(change);
+        }
+        if (draining || due.is_none())
+            && let Some(event) = self.replica.engine.next_event()
+        {
+            next = next.min(event);
+        }
+        if next == Timestamp::FAR_FUTURE {
             self.course.exhausted(self.replica.now);
             return self.course.give_up(self.replica.now);
-        };
+        }
         let now = next.max(self.replica.now);
         self.replica.now = now;
         if change.is_some_and(|at| at <= now) {
@@ -144,8 +148,8 @@ impl Run<'_> {
         } else {
             self.replica.engine.advance(now, &mut self.desk);
             self.settle_ends();
+            self.course.tick(now);
         }
-        self.course.tick(now);
         if self.desk.in_flight > self.plan.most_in_flight && self.gave_up.is_none() {
             let in_flight = self.desk.in_flight;
             self.give_up(now, format!("{in_flight} requests in flight: saturated"));
@@ -268,7 +272,7 @@ impl Desk {
             phase,
             tokens: TokenEnds::default(),
         };
-        self.books.arrived(&arrival(index, &open));
+        self.books.arrived_at(origin);
         self.open.push_back(Some(open));
         self.in_flight += 1;
         self.in_flight_peak = self.in_flight_peak.max(self.in_flight);

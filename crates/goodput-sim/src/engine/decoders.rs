@@ -17,28 +17,32 @@ pub(super) enum Due {
 /// step, windows come first, then blocks, then ends, and each in order of admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Date {
-    /// The step times four, and what is due.
-    key: u64,
-    /// Of its admission; a date of an earlier admission is void.
-    pub(super) order: u64,
+    /// The step, what is due, and the number of the admission, from the highest bits to the lowest: one
+    /// number, since it is compared often.
+    key: u128,
     pub(super) slot: u32,
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "parts of one number")]
 impl Date {
     pub(super) const fn new(step: u64, due: Due, order: u64, slot: u32) -> Self {
         Self {
-            key: step << 2 | due as u64,
-            order,
+            key: (step as u128) << 66 | (due as u128) << 64 | order as u128,
             slot,
         }
     }
 
     pub(super) const fn step(&self) -> u64 {
-        self.key >> 2
+        (self.key >> 66) as u64
+    }
+
+    /// Of its admission; a date of an earlier admission is void.
+    pub(super) const fn order(&self) -> u64 {
+        self.key as u64
     }
 
     pub(super) const fn due(&self) -> Due {
-        match self.key & 3 {
+        match (self.key >> 64) & 3 {
             0 => Due::Window,
             1 => Due::Block,
             _ => Due::End,
@@ -175,11 +179,8 @@ impl Decoders {
 
     /// Takes the next of what is due by now, void or not.
     pub(super) fn take_due(&mut self) -> Option<Date> {
-        let first = self.dates.peek()?;
-        if first.0.step() > self.steps {
-            return None;
-        }
-        self.dates.pop().map(|date| date.0)
+        let due = self.dates.peek()?.0.step() <= self.steps;
+        due.then(|| self.dates.pop())?.map(|date| date.0)
     }
 
     /// The same, of outgrown windows alone.

@@ -59,7 +59,7 @@ impl Engine {
         let slots = &self.slots;
         let until_due = self.decoders.until_due(|date| {
             let sequence = &slots[date.slot as usize];
-            sequence.order == date.order
+            sequence.order == date.order()
         });
         let mut steps = until_due.unwrap_or(1);
         // The blocks of the first step are taken.
@@ -154,7 +154,7 @@ impl Engine {
         if let Some(speculation) = self.speculation {
             // Windows first: who leaves and joins again is counted by its length.
             while let Some(date) = self.decoders.take_due_window() {
-                if self.is_running(date.order, date.slot) {
+                if self.is_running(date.order(), date.slot) {
                     self.outgrow_window(date.slot);
                 }
             }
@@ -164,7 +164,7 @@ impl Engine {
             self.tell_decoded(at, out);
         }
         while let Some(date) = self.decoders.take_due() {
-            if self.is_running(date.order, date.slot) {
+            if self.is_running(date.order(), date.slot) {
                 match date.due() {
                     Due::Window => self.outgrow_window(date.slot),
                     Due::Block => self.publish_answer(date),
@@ -227,7 +227,7 @@ impl Engine {
         while let Some(&hash) = sequence.request.blocks.get(sequence.known as usize) {
             if stored < full(sequence.known) {
                 let next = date.step() + u64::from(full(sequence.known) - stored);
-                let next = Date::new(next, Due::Block, date.order, date.slot);
+                let next = Date::new(next, Due::Block, date.order(), date.slot);
                 return self.decoders.note(next);
             }
             self.pool.publish(hash);
