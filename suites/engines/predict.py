@@ -15,7 +15,9 @@ def in_turns(name):
     turns = [points(f"{name}-{turn}") for turn in (1, 2)]
     out = {}
     for users in turns[0]:
-        both = [t[users] for t in turns if users in t]
+        both = [t[users] for t in turns if users in t and t[users]["tpot_p50_ms"]]
+        if len(both) < 2:
+            continue  # nothing ended in one of the turns
         tpot = [p["tpot_p50_ms"] for p in both]
         good = [p["goodput_tok_s"] for p in both]
         apart = max(tpot) / min(tpot) - 1
@@ -32,6 +34,10 @@ long_said = points(f"{engine}-long-said")
 long_measured = {**in_turns(f"{engine}-long-low"), **in_turns(f"{engine}-long-high")}
 for mix, ours, theirs in (("same mix", said, measured), ("other mix", long_said, long_measured)):
     for users, (tpot, apart, valid, _) in sorted(theirs.items()):
+        if users not in ours or not ours[users]["tpot_p50_ms"]:
+            print(f"  {mix:<9} x{users:<3} nothing was said: no request ended in time")
+            quiet = False
+            continue
         error = ours[users]["tpot_p50_ms"] / tpot - 1
         fitted = users <= max(map(int, low.split(","))) and (mix == "same mix" or users == 1)
         steady = apart <= 0.10 and valid
@@ -42,7 +48,10 @@ for mix, ours, theirs in (("same mix", said, measured), ("other mix", long_said,
         print(f"  {mix:<9} x{users:<3} {ours[users]['tpot_p50_ms']:8.2f} of {tpot:8.2f} ms  {error:+6.1%}  {word}")
         if steady and not fitted and abs(error) > 0.10:
             failed.append(f"{mix} x{users}: {error:+.1%}")
-grid = sorted(measured)
+grid = sorted(users for users in measured if users in said)
+if not grid:
+    print(f"note {engine}: no load was measured twice: nothing is judged")
+    sys.exit(0)
 peak = max(grid, key=lambda users: measured[users][3])
 told = max(grid, key=lambda users: said[users]["goodput_tok_s"])
 steps = abs(grid.index(peak) - grid.index(told))

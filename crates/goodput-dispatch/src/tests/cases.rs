@@ -96,6 +96,71 @@ fn a_retry_goes_elsewhere_and_there_is_one() {
     assert_eq!(dispatcher.open(), 0);
 }
 
+/// O-GW-05, dispatch's part: whoever shares a dispatcher shares its limits, however many they are.
+#[test]
+fn ten_a_minute_are_ten_a_minute_from_however_many_workers() {
+    let mut dispatcher = fleet(Config::new(Policy::RoundRobin), 2);
+    let terms = Terms {
+        requests: Some(Rate {
+            per_second: 10.0 / 60.0,
+            burst: 10.0,
+        }),
+        ..Terms::new()
+    };
+    dispatcher.set_terms(TenantId(3), terms).unwrap();
+    let mut passed = 0;
+    for id in 0..30 {
+        let offer = Offer {
+            tenant: TenantId(3),
+            ..Offer::new(id, 9, 9)
+        };
+        match dispatcher.offer(at(id * 33), &offer) {
+            Route::Send { .. } => passed += 1,
+            Route::Shed { why, retry_after } => {
+                assert_eq!(why, Why::TenantRate);
+                assert!(retry_after > Duration::from_secs(4));
+            }
+            Route::Wait { .. } => panic!("there is room"),
+        }
+    }
+    assert_eq!(passed, 10);
+}
+
+/// O-GW-10, dispatch's part: no request before the warm-up is over, and again after a restart.
+#[test]
+fn no_request_goes_to_a_replica_that_is_not_warm() {
+    let config = Config {
+        gate: Some(Gate::new()),
+        slow_start: Some(1),
+        ..Config::new(Policy::LeastWork)
+    };
+    let mut dispatcher = Dispatcher::new(config).unwrap();
+    let limits = Limits::in_flight(8);
+    let replica = dispatcher.join(Role::Whole, limits, 1.0).unwrap();
+    let (mut sent, mut probes) = (0, 0);
+    // Its port is bound at once, its model is there at 3 s, its first two answers take 2 s, then 50 ms.
+    dispatcher.up(at(3_000), replica);
+    let mut now = 3_000;
+    dispatcher.offer(at(now), &Offer::new(1, 9, 9));
+    while dispatcher.state(replica) == ReplicaState::Warming {
+        while let Some(event) = dispatcher.poll(at(now)) {
+            if matches!(event, Event::Send { .. }) {
+                sent += 1;
+            }
+        }
+        let took = if probes < 2 { 2_000 } else { 50 };
+        (now, probes) = (now + took, probes + 1);
+        assert_eq!(sent, 0, "a request before the replica is warm");
+        dispatcher.probed(at(now), replica, Some(Duration::from_millis(took)));
+    }
+    assert_eq!((now, probes), (7_150, 5));
+    dispatcher.offer(at(now), &Offer::new(2, 9, 9));
+    assert_eq!(dispatcher.in_hand(replica).0, 1, "a slow start");
+    dispatcher.down(at(8_000), replica);
+    dispatcher.up(at(9_000), replica);
+    assert_eq!(dispatcher.state(replica), ReplicaState::Warming);
+}
+
 /// O-GW-12: a throttled replica is left out for as long as it says, up to a cap, without blame.
 #[test]
 fn a_refusing_replica_cools_down_for_no_longer_than_the_cap() {

@@ -33,6 +33,7 @@ fn the_queue_before_k_servers_is_that_of_erlang() {
         let offered = rho * f64::from(servers);
         let theory = erlang_c(servers, offered) / (f64::from(servers) - offered);
         let (wait, error) = mean_wait(Policy::LeastWork, servers, 1, rho, runs);
+        println!("{servers} servers at {rho}: {wait} +- {error}, Erlang says {theory}");
         assert!(error < 0.06 * theory, "the test says nothing: {error}");
         assert!(
             (wait - theory).abs() < 3.0 * error,
@@ -46,6 +47,7 @@ fn the_order_of_the_policies_is_that_of_theory() {
     let wait = |policy| mean_wait(policy, 16, u32::MAX, 0.9, 4).0;
     let (random, two) = (wait(Policy::Random), wait(Policy::PowerOfTwo));
     let (turns, least) = (wait(Policy::RoundRobin), wait(Policy::LeastWork));
+    println!("mean waits: random {random}, turns {turns}, two {two}, least {least}");
     // Random is sixteen M/M/1: nine service times.
     assert!((random / 9.0 - 1.0).abs() < 0.25, "{random}");
     assert!(two < random / 4.0, "{two} of {random}");

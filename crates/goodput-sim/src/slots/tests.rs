@@ -225,7 +225,7 @@ proptest! {
             prop_assert!(pieces.cells().0 <= pieces.cells().1);
         }
         prop_assert_eq!(&one, &two);
-        let c = *whole.counters();
+        let c = whole.counters();
         prop_assert_eq!((c.submitted, c.finished + c.killed), (taken, taken));
         prop_assert_eq!(one.ended.len() as u64, taken);
         prop_assert!(unified || c.killed == 0);

@@ -1,8 +1,11 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use goodput_dispatch::{Class, Gate, Guard, Limits, Policy, Role, TenantId};
-use goodput_ledger::PointRow;
-use goodput_perf_model::{Profile, Scheduler, StepTime};
+use goodput_ledger::{Latency, PointRow};
+use goodput_perf_model::{
+    Profile, Scheduler, StepTime,
+    queueing::{ManyServers, SingleServer},
+};
 use goodput_record::Timestamp;
 use goodput_slo::Slo;
 use goodput_sweep::auto::Look;
@@ -131,6 +134,60 @@ fn the_same_pool_does_the_same_and_every_request_ends() {
     }
 }
 
+/// Theory through the whole pool: workload, dispatcher, engines and books. Replicas that take one
+/// request at a time and one token each are servers with a fixed service time.
+#[test]
+fn one_queue_before_servers_of_fixed_service_waits_as_theory_says() {
+    const SERVICE_S: f64 = 0.01;
+    let fixed = "arrivals = \"poisson\"\ninput.fixed = 1000\noutput.fixed = 1\n";
+    let workload = Arc::new(WorkloadSpec::parse("fixed.toml", fixed).unwrap());
+    let profile = Profile {
+        max_num_seqs: NonZeroU32::MIN,
+        prefix_cache: false,
+        step_time: StepTime {
+            prefill_s: SERVICE_S / 1000.0,
+            ..StepTime::default()
+        },
+        ..laptop()
+    };
+    for servers in [1, 4] {
+        let rate = 0.8 * f64::from(servers) / SERVICE_S;
+        let waits: Vec<f64> = (0..8)
+            .map(|seed| {
+                let mut plan = plan(Policy::LeastWork, 0, rate, 50);
+                plan.seed = seed;
+                plan.streams[0].workload = Arc::clone(&workload);
+                let mut replica = ReplicaPlan::new(&profile);
+                replica.limits = Limits::in_flight(1);
+                plan.replicas = vec![replica; servers as usize];
+                let run = run_pool(&plan).unwrap();
+                let ttft = run.streams[0].books.distribution(Latency::Ttft);
+                ttft.mean().unwrap() / 1e9 - SERVICE_S
+            })
+            .collect();
+        let mean = waits.iter().sum::<f64>() / 8.0;
+        let square = waits.iter().map(|w| (w - mean).powi(2)).sum::<f64>() / 7.0;
+        let error = (square / 8.0).sqrt();
+        let theory = if servers == 1 {
+            let load = SingleServer::new(rate, SERVICE_S).unwrap();
+            load.mg1_wait_s(0.0).unwrap()
+        } else {
+            let count = NonZeroU32::new(servers).unwrap();
+            ManyServers::new(rate, SERVICE_S, count)
+                .unwrap()
+                .mdk_wait_s()
+        };
+        println!("M/D/{servers}: {mean} +- {error}, theory {theory}");
+        assert!(error < 0.05 * theory, "the test says nothing: {error}");
+        // With several servers theory is an approximation, good to about 2 % here.
+        let tolerance = 3.0 * error + if servers > 1 { 0.02 * theory } else { 0.0 };
+        assert!(
+            (mean - theory).abs() < tolerance,
+            "{mean} +- {error}, {theory}"
+        );
+    }
+}
+
 #[test]
 fn one_more_replica_never_lowers_attainment() {
     for seed in 0..4 {
@@ -196,6 +253,7 @@ fn a_cold_replica_hurts_its_first_requests_and_a_gate_keeps_them_away() {
     let (hurt, _) = scale_up(false, true);
     let (gated, gated_run) = scale_up(true, true);
     let p99 = |row: &PointRow| row.ttft_p99_ms.unwrap();
+    println!("p99: {:?}", [p99(&warm), p99(&hurt), p99(&gated)]);
     assert!(p99(&hurt) > 3.0 * p99(&warm), "{:?}", hurt.ttft_p99_ms);
     assert!(p99(&gated) < 1.3 * p99(&warm), "{:?}", gated.ttft_p99_ms);
     // Its first requests are those that are late, and nobody else.
@@ -221,6 +279,7 @@ fn a_tenants_burst_is_its_own_affair_where_tenants_are_fair() {
         (attainment(&plan, 0), attainment(&plan, 1))
     };
     let (fair, unfair) = (at(true), at(false));
+    println!("fair {fair:?}, not {unfair:?}");
     assert!(fair.0 > 0.95 && unfair.0 < 0.3, "{fair:?} {unfair:?}");
     assert!(fair.1 < 0.5);
 }
@@ -240,6 +299,7 @@ fn urgent_work_goes_first_where_there_are_classes() {
         attainment(&plan, 0)
     };
     let (together, apart) = (at(1), at(2));
+    println!("in time: apart {apart}, together {together}");
     assert!(apart > 0.95 && together < 0.5, "{apart} {together}");
 }
 
@@ -257,6 +317,7 @@ fn urgent_prompts_go_first_inside_the_engines() {
         attainment(&plan, 0)
     };
     let (together, apart) = (at(0), at(1));
+    println!("in time: apart {apart}, together {together}");
     assert!(apart > 0.95 && together < 0.5, "{apart} {together}");
 }
 
@@ -362,6 +423,7 @@ fn affinity_finds_more_in_the_caches_than_taking_turns() {
     let turns = at(Policy::RoundRobin, None);
     let prefix = at(Policy::PrefixAffinity(GUARD), None);
     let session = at(Policy::LeastWork, Some(GUARD));
+    println!("from the caches: prefix {prefix}, session {session}, turns {turns}");
     assert!(prefix > turns + 0.1, "{prefix} {session} {turns}");
     assert!(session > turns + 0.1, "{prefix} {session} {turns}");
 }

@@ -139,6 +139,7 @@ fn blank() -> Profile {
         name: String::new(),
         model_id: String::new(),
         gpu: "not told".to_owned(),
+        scheduler: goodput_perf_model::Scheduler::default(),
         gpus: NonZeroU32::MIN,
         precision: "not told".to_owned(),
         source: String::new(),

@@ -66,7 +66,7 @@ pub(crate) struct LoadsFlags {
     #[arg(long, value_name = "auto|none|LIST", default_value = "auto", display_order = RATE)]
     pub(crate) rate: String,
     /// What the windows of each search may last together [default: 6m; on the emulator 32s for the
-    /// closed loop, 105s for the open one]
+    /// closed loop, 105s for the open one; simulated 20m and 1h]
     #[arg(long, value_name = "DURATION", display_order = BUDGET)]
     pub(crate) budget: Option<String>,
     /// The largest closed loop that auto tries

@@ -22,6 +22,9 @@ const SHORTEST_LOOK: Duration = Duration::from_secs(8);
 /// The same on the emulated replica.
 const SHORTEST_LOOK_EMULATED: Duration = Duration::from_secs(3);
 
+/// The same in virtual time.
+const SHORTEST_LOOK_SIMULATED: Duration = Duration::from_secs(30);
+
 /// What the windows of one search may last together in virtual time, which costs next to nothing: of
 /// the closed loop, and of the open one, where a proof of 99 % takes most of it.
 const BUDGETS_SIMULATED: [Duration; 2] = [Duration::from_mins(20), Duration::from_hours(1)];
@@ -74,8 +77,9 @@ impl Lengths {
     /// The shortest window of a search.
     pub(crate) const fn shortest_look(self) -> Duration {
         match self.server {
-            ServerKind::Real | ServerKind::Simulated => SHORTEST_LOOK,
+            ServerKind::Real => SHORTEST_LOOK,
             ServerKind::Emulated => SHORTEST_LOOK_EMULATED,
+            ServerKind::Simulated => SHORTEST_LOOK_SIMULATED,
         }
     }
 

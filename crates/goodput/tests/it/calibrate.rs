@@ -8,8 +8,6 @@ fn measure(place: &Place, out: &str, more: &[&str]) {
         "sweep",
         "--rate",
         "none",
-        "--requests",
-        "12",
         "--warmup",
         "1",
         "--slo",
@@ -23,7 +21,11 @@ fn measure(place: &Place, out: &str, more: &[&str]) {
 #[test]
 fn what_was_measured_becomes_a_profile_that_can_be_served() {
     let place = Place::new("calibrate");
-    measure(&place, "low", &["--concurrency", "1,4", "--keep-gaps"]);
+    measure(
+        &place,
+        "low",
+        &["--concurrency", "2,6", "--requests", "24", "--keep-gaps"],
+    );
     let flags = ["calibrate", "low", "--out", "mine.toml"];
 
     // The records tell blocks, not the scheduler's limits: no number is invented for them.
@@ -65,7 +67,14 @@ fn what_was_measured_becomes_a_profile_that_can_be_served() {
     measure(
         &place,
         "again",
-        &["--concurrency", "2", "--profile", "mine.toml"],
+        &[
+            "--concurrency",
+            "2",
+            "--requests",
+            "4",
+            "--profile",
+            "mine.toml",
+        ],
     );
 
     let ran = place
@@ -85,7 +94,11 @@ fn what_was_measured_becomes_a_profile_that_can_be_served() {
 #[test]
 fn what_cannot_be_fitted_is_said_and_nothing_is_invented() {
     let place = Place::new("calibrate-refusals");
-    measure(&place, "one", &["--concurrency", "1", "--keep-gaps"]);
+    measure(
+        &place,
+        "one",
+        &["--concurrency", "1", "--requests", "6", "--keep-gaps"],
+    );
     let refused = |flags: &[&str], words: &[&str]| {
         place
             .run(&[&["calibrate"], flags].concat())

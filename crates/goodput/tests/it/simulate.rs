@@ -1,5 +1,7 @@
 //! `goodput simulate`: the same folder as a sweep, computed; the same bytes on every machine.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::program::{Place, Ran};
@@ -239,6 +241,9 @@ fn a_workload_that_never_fits_the_cache_has_no_figures() {
     }
 }
 
+/// Lengths asked for, by point and session.
+type Asked = BTreeMap<(u64, u64), (u64, u64)>;
+
 /// One workload and seed through the simulator alone and through load generator, socket and
 /// emulator. How close the times come is held by `suites/closure.sh`, which wants a quiet machine;
 /// here only what no machine can change.
@@ -256,23 +261,28 @@ fn the_network_serves_the_requests_that_the_simulator_serves() {
         json_of(&place.run(&args).measured())
     };
     let (simulated, measured) = (run("simulate", "sim"), run("sweep", "out"));
-    let asked = |out: &str| -> Vec<(u64, u64, u64, u64)> {
+    let asked = |out: &str| -> Asked {
         let text = place.read(&format!("{out}/requests.jsonl"));
         let rows = text.lines().map(|line| {
             let row: Value = serde_json::from_str(line).unwrap();
             let number = |name: &str| row[name].as_u64().unwrap();
-            (
-                number("point"),
-                number("session"),
+            let lengths = (
                 number("planned_input_tokens"),
                 number("planned_output_tokens"),
-            )
+            );
+            ((number("point"), number("session")), lengths)
         });
-        let mut rows: Vec<_> = rows.collect();
-        rows.sort_unstable();
-        rows
+        rows.collect()
     };
-    assert_eq!(asked("sim"), asked("out"));
+    let (of_sim, of_net) = (asked("sim"), asked("out"));
+    let both = of_sim.keys().filter(|key| of_net.contains_key(*key));
+    let both: Vec<_> = both.collect();
+    assert!(both.iter().all(|key| of_sim[*key] == of_net[*key]));
+    // A schedule is sent whole. Which user of a closed loop is the one to send the last request is
+    // the server's to say.
+    let (open, closed): (Vec<&(u64, u64)>, Vec<_>) = both.iter().partition(|key| key.0 == 1);
+    assert_eq!((of_sim.len(), of_net.len(), open.len()), (120, 120, 60));
+    assert!(closed.len() >= 50, "{}", closed.len());
     for index in 0..2 {
         let tpot = |result: &Value| result["points"][index]["tpot_p50_ms"].as_f64().unwrap();
         let (simulated, measured_ms) = (tpot(&simulated), tpot(&measured));
