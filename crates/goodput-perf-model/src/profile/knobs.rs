@@ -167,6 +167,7 @@ impl Profile {
         change(&mut facts);
         let new = facts.profile(gpus).map_err(refuse)?;
         *self = Self {
+            scheduler: self.scheduler,
             max_num_seqs: self.max_num_seqs,
             max_batched_tokens: self.max_batched_tokens,
             chunked_prefill: self.chunked_prefill,

@@ -327,7 +327,9 @@ fn devices_are_a_knob_of_a_computed_profile_only_while_it_is_as_computed() {
     };
     let mut profile = on(2).unwrap();
     profile.with("max_num_seqs=64").unwrap();
+    profile.scheduler = Scheduler::Slots { unified_kv: true };
     profile.with("gpus=4").unwrap();
+    assert_eq!(profile.scheduler, Scheduler::Slots { unified_kv: true });
     let four = on(4).unwrap();
     assert_eq!(profile.step_time, four.step_time);
     assert_eq!(profile.kv_blocks, four.kv_blocks);
