@@ -48,7 +48,7 @@ engine() {
   done
   # shellcheck disable=SC2086
   "$goodput" calibrate "$work/$name-low-1" "$work/$name-long-low-1" "$work/$name-low-2" "$work/$name-long-low-2" $limits \
-    --out "$work/$name.toml"
+    --out "$work/$name.toml" || [ $? = 3 ] # 3: on a busy machine points are invalid, and what is said below is not judged
   measure "$name-said" small "$low,$high" --profile "$work/$name.toml"
   measure "$name-long-said" longer "1,${high%%,*}" --profile "$work/$name.toml"
   judge "$name" "$claimed" "$low" "$high"

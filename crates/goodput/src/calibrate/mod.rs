@@ -38,7 +38,7 @@ pub(crate) fn calibrate(flags: &CalibrateFlags, voice: Voice) -> Result<Exit, Fa
         .hint("measure with speculation off, and turn it on in the profile"));
     }
     let mut limits = Limits::of(named.as_ref());
-    let records = Records::read(
+    let mut records = Records::read(
         &flags.folders,
         limits.base.as_ref().and_then(|_| limits.step_tokens()),
     )?;
@@ -49,17 +49,14 @@ pub(crate) fn calibrate(flags: &CalibrateFlags, voice: Voice) -> Result<Exit, Fa
     limits.set(&flags.set, voice)?;
     let form = named.as_ref().map_or_else(Form::default, form_of);
     let priors = named.as_ref().filter(|_| flags.trust_base).map(priors_of);
-    let calibration = fit(
-        &records.samples,
-        &Ask {
-            form,
-            priors: priors.unwrap_or_default(),
-            resamples: flags.resamples as usize,
-            seed: flags.seed,
-            ..Ask::default()
-        },
-    )
-    .map_err(|error| refused(&error))?;
+    let ask = Ask {
+        form,
+        priors: priors.unwrap_or_default(),
+        resamples: flags.resamples as usize,
+        seed: flags.seed,
+        ..Ask::default()
+    };
+    let calibration = fit_valid(&mut records, &ask)?;
     let (calibration, refined) = match flags.refine {
         Some(tries) => replay(
             &records,
@@ -85,7 +82,25 @@ pub(crate) fn calibrate(flags: &CalibrateFlags, voice: Voice) -> Result<Exit, Fa
     if let Some(out) = &flags.out {
         voice.say(&format!("profile: {}", out.display()));
     }
-    Ok(Exit::Yes)
+    Ok(if records.untrusted {
+        Exit::Untrusted
+    } else {
+        Exit::Yes
+    })
+}
+
+/// Fits to the valid load points. Where these are not enough the invalid ones are taken as well, and
+/// what comes of it is not to be trusted.
+fn fit_valid(records: &mut Records, ask: &Ask) -> Result<Calibration, Failure> {
+    let valid = records.valid();
+    if valid.len() < records.samples.len() {
+        if let Ok(calibration) = fit(&valid, ask) {
+            records.samples = valid;
+            return Ok(calibration);
+        }
+        records.untrusted = true;
+    }
+    fit(&records.samples, ask).map_err(|error| refused(&error))
 }
 
 /// Refines by replaying the measured requests.

@@ -1,6 +1,6 @@
 //! The records of result folders as samples of engine steps.
 
-use std::{fs, path::PathBuf};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use goodput_calibration::{Observed, PointFacts, Replayed, StepSample, requests_of, steps_of};
 use goodput_ledger::PointRow;
@@ -32,6 +32,8 @@ pub(super) struct Records {
     pub(super) samples_are: &'static str,
     pub(super) unclear: usize,
     pub(super) waiting: usize,
+    /// Whether samples of load points are used that are invalid in their own run.
+    pub(super) untrusted: bool,
 }
 
 impl Records {
@@ -45,6 +47,7 @@ impl Records {
             samples_are: "steps",
             unclear: 0,
             waiting: 0,
+            untrusted: false,
         };
         for (number, path) in (0_u32..).zip(folders) {
             let result = read_result(path)?;
@@ -95,7 +98,7 @@ impl Records {
     pub(super) fn replayed(&self) -> Vec<Replayed> {
         let mut points = Vec::new();
         for (number, (run, result)) in (0_u32..).zip(self.runs.iter().zip(&self.results)) {
-            for row in &result.points {
+            for row in result.points.iter().filter(|p| p.valid || self.untrusted) {
                 let point = number * FOLDER + row.point;
                 let own = run.requests.iter().filter(|r| r.point == point);
                 let own: Vec<Observed> = own.cloned().collect();
@@ -103,6 +106,20 @@ impl Records {
             }
         }
         points
+    }
+
+    /// Samples of load points that are valid in their own run. Those of no point (warm-up) are as good
+    /// as the run's first one.
+    pub(super) fn valid(&self) -> Vec<StepSample> {
+        let invalid: BTreeSet<u32> = (0_u32..)
+            .zip(&self.results)
+            .flat_map(|(number, result)| {
+                let own = result.points.iter().filter(|p| !p.valid);
+                own.map(move |p| number * FOLDER + p.point)
+            })
+            .collect();
+        let all = self.samples.iter().copied();
+        all.filter(|s| !invalid.contains(&s.point)).collect()
     }
 
     /// The folders as typed.
@@ -165,8 +182,12 @@ impl Records {
             .flat_map(|r| &r.points)
             .filter(|p| !p.valid)
             .count();
-        if invalid > 0 {
-            said.push(format!("{invalid} load points are invalid in their own run, and are used all the same: look at them first"));
+        if invalid > 0 && self.untrusted {
+            said.push(format!("{invalid} load points are invalid in their own run, and the others are not enough: all are used, and the profile is not to be trusted (exit 3)"));
+        } else if invalid > 0 {
+            said.push(format!(
+                "{invalid} load points are invalid in their own run and left out"
+            ));
         }
         said
     }

@@ -43,7 +43,8 @@ fn what_was_measured_becomes_a_profile_that_can_be_served() {
         "--format",
         "json",
     ];
-    let ran = place.run(&[&flags[..], &limits].concat()).exits(0);
+    // On a loaded machine points are invalid, which calibrate says by its exit code.
+    let ran = place.run(&[&flags[..], &limits].concat()).measured();
     let found: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(found["samples_are"], "steps", "{ran}");
     assert!(found["samples"].as_u64().unwrap() > 100, "{ran}");
@@ -79,7 +80,7 @@ fn what_was_measured_becomes_a_profile_that_can_be_served() {
 
     let ran = place
         .run(&["calibrate", "low", "--base", "laptop", "--refine", "20"])
-        .exits(0);
+        .measured();
     for part in [
         "COEFFICIENTS",
         "90% interval",
