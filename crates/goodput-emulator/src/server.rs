@@ -5,7 +5,7 @@
 
 use std::{io, net::TcpListener, rc::Rc};
 
-use goodput_perf_model::Profile;
+use goodput_perf_model::{Profile, Scheduler};
 use goodput_record::Timestamp;
 use mio::{Events, Interest, Poll, Token};
 
@@ -37,6 +37,10 @@ pub enum EmulatorError {
     /// The poll, the alarm or the listener.
     #[error("the emulator's event loop failed: {0}")]
     Loop(#[from] io::Error),
+    /// The profile asks for slots, whose errors and cut answers the emulated HTTP server does not
+    /// tell.
+    #[error("the emulator serves continuous batching only: a replica with slots can be simulated")]
+    Slots,
     /// The KV cache that a fault leaves holds nothing.
     #[error("kv={left} leaves no KV block: raise it")]
     NoKv {
@@ -99,6 +103,9 @@ impl Server {
         stop: Stop,
     ) -> Result<Self, EmulatorError> {
         let mut profile = config.profile;
+        if profile.scheduler != Scheduler::Continuous {
+            return Err(EmulatorError::Slots);
+        }
         if let Some(left) = config.faults.kv {
             profile.kv_blocks = share_of(profile.kv_blocks, left);
             if profile.kv_blocks == 0 {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use goodput_emulator::{EmulatorConfig, FAULTS, Faults, Stop, serve};
-use goodput_perf_model::Profile;
+use goodput_perf_model::{Profile, Scheduler};
 
 use crate::{
     exit::{Exit, Failure},
@@ -28,7 +28,7 @@ pub(crate) fn emulate(flags: &EmulateFlags, voice: Voice) -> Result<Exit, Failur
         print(&list)?;
         return Ok(Exit::Yes);
     }
-    let mut config = EmulatorConfig::new(profile(&flags.emulator.profile, voice)?);
+    let mut config = EmulatorConfig::new(emulated(&flags.emulator.profile, voice)?);
     config.faults = faults(&flags.emulator)?;
     config.seed = flags.seed;
     config.replicas = flags.emulator.replicas;
@@ -114,6 +114,18 @@ fn end_with_stdin(stop: &Stop) -> Result<(), Failure> {
         .map_err(|e| Failure::untrusted(format!("cannot start a thread: {e}")))
 }
 
+/// The profile of a replica that can be emulated.
+fn emulated(name: &str, voice: Voice) -> Result<Profile, Failure> {
+    let profile = profile(name, voice)?;
+    if profile.scheduler == Scheduler::Continuous {
+        return Ok(profile);
+    }
+    let failure = Failure::usage(format!(
+        "the profile `{name}` has slots, which cannot be emulated"
+    ));
+    Err(failure.hint("`goodput simulate --profile` takes it"))
+}
+
 /// The engine profile of this name or file.
 pub(crate) fn profile(name: &str, voice: Voice) -> Result<Profile, Failure> {
     let path = Path::new(name);
@@ -187,7 +199,7 @@ impl Replica {
     /// Starts one on a free port of the loopback interface.
     pub(crate) fn start(flags: &EmulatorFlags, seed: u64, voice: Voice) -> Result<Self, Failure> {
         // Wrong flags are reported here, not by the child.
-        profile(&flags.profile, voice)?;
+        emulated(&flags.profile, voice)?;
         faults(flags)?;
         let trouble = |e: std::io::Error| {
             Failure::untrusted(format!("cannot start the emulated replica: {e}"))

@@ -214,6 +214,24 @@ fn names_that_do_not_exist_suggest_near_ones() {
 }
 
 #[test]
+fn a_replica_with_slots_is_simulated_and_not_emulated() {
+    let place = Place::new("slots");
+    let laptop = include_str!("../../../goodput-perf-model/profiles/laptop.toml");
+    let slots = laptop.replace("[engine]", "[engine]\nscheduler = \"slots\"");
+    place.write("slots.toml", &slots);
+    let ran = place.run(&["bench", "--profile", "slots.toml", "--out", "out"]);
+    ran.exits(2)
+        .one_error()
+        .says(&["slots", "goodput simulate"]);
+    assert_eq!(place.all_files().len(), 1);
+    let args = ["simulate", "--profile", "slots.toml", "--concurrency", "4"];
+    let args = [&args[..], &["--requests", "50", "--out", "out"]].concat();
+    place.run(&args);
+    let mut written = place.all_files().into_iter();
+    assert!(written.any(|(path, _)| path.ends_with("result.json")));
+}
+
+#[test]
 fn wrong_amounts_are_refused_before_anything_starts() {
     let server = Server::start(|_, socket| stream(socket, 1));
     let place = Place::new("amounts");
