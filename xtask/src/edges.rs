@@ -42,6 +42,21 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "an engine knows no workload file, no socket, no SLO",
     ),
     (
+        "goodput-dispatch",
+        &["goodput-record", "goodput-stats"],
+        "routes requests it knows by number; no engine, no socket, no books",
+    ),
+    (
+        "goodput-calibration",
+        &[
+            "goodput-perf-model",
+            "goodput-record",
+            "goodput-sim",
+            "goodput-stats",
+        ],
+        "records to coefficients, with the simulator in the loop; knows no folder and no SLO",
+    ),
+    (
         "goodput-sweep",
         &[
             "goodput-config",
@@ -56,6 +71,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "goodput-virtual",
         &[
+            "goodput-dispatch",
             "goodput-ledger",
             "goodput-perf-model",
             "goodput-record",
@@ -65,18 +81,20 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "goodput-sweep",
             "goodput-workload",
         ],
-        "a sweep in virtual time: workload, engine, books and strategy, without a socket",
+        "sweeps and pools in virtual time: workload, dispatch, engine, books and strategy, without a socket",
     ),
     (
         "goodput-report",
         &[
+            "goodput-calibration",
             "goodput-ledger",
+            "goodput-perf-model",
             "goodput-record",
             "goodput-slo",
             "goodput-stats",
             "goodput-sweep",
         ],
-        "renders values, computes none",
+        "renders values, predicted ones too; computes none",
     ),
     (
         "goodput-loadgen",

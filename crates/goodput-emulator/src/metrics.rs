@@ -115,7 +115,7 @@ impl Metrics {
 pub(crate) fn exposition<'a>(
     profile: &Profile,
     rejected: u64,
-    replicas: impl Iterator<Item = (EngineSample, &'a Counters, &'a Metrics)>,
+    replicas: impl Iterator<Item = (EngineSample, Counters, &'a Metrics)>,
 ) -> String {
     let engines: Vec<_> = replicas
         .map(|(sample, counters, metrics)| VllmMetrics {
@@ -125,7 +125,7 @@ pub(crate) fn exposition<'a>(
             cached_tokens: counters.prefix_hits,
             generation_tokens: counters.output_tokens,
             ended: [
-                metrics.stopped + metrics.strangers(counters),
+                metrics.stopped + metrics.strangers(&counters),
                 metrics.at_limit,
                 metrics.aborted,
             ],

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use goodput_perf_model::Profile;
 use goodput_record::{EngineSample, Timestamp, nanos};
-use goodput_sim::{Counters, Engine, EngineEvents, EngineRequest, Refusal};
+use goodput_sim::{Counters, EngineEvents, EngineRequest, Refusal, Server};
 
 use crate::{
     clock::Warp,
@@ -13,7 +13,7 @@ use crate::{
 
 #[derive(Debug)]
 pub(crate) struct Replicas {
-    engines: Vec<Engine>,
+    engines: Vec<Server>,
     warp: Warp,
     strangers: Vec<Stranger>,
     context_limit: u32,
@@ -82,7 +82,7 @@ fn strangers(faults: &Faults) -> Vec<Stranger> {
 impl Replicas {
     pub(crate) fn new(profile: &Profile, faults: &Faults, count: u16, context_limit: u32) -> Self {
         Self {
-            engines: vec![Engine::new(profile); usize::from(count)],
+            engines: vec![Server::new(profile); usize::from(count)],
             warp: Warp::new(faults.slow_start, faults.stall, faults.slowdown),
             strangers: strangers(faults),
             context_limit,
@@ -92,7 +92,7 @@ impl Replicas {
 
     /// The real instant at which something happens next.
     pub(crate) fn next_due(&self) -> Timestamp {
-        let engines = self.engines.iter().filter_map(Engine::next_event);
+        let engines = self.engines.iter().filter_map(Server::next_event);
         let engines = engines
             .min()
             .map_or(Timestamp::FAR_FUTURE, |at| self.warp.real(at));
@@ -126,7 +126,7 @@ impl Replicas {
                         events,
                     },
                 );
-                events.stepped(replica, engine.counters());
+                events.stepped(replica, &engine.counters());
             }
         }
     }
@@ -154,12 +154,12 @@ impl Replicas {
 
     /// Forgets all, as a new process does.
     pub(crate) fn restart(&mut self, profile: &Profile) {
-        self.engines.fill(Engine::new(profile));
+        self.engines.fill(Server::new(profile));
     }
 
     /// The engine with the fewest requests, the first of these.
     pub(crate) fn least_loaded(&self) -> usize {
-        let load = |engine: &Engine| engine.running() + engine.waiting();
+        let load = |engine: &Server| engine.running() + engine.waiting();
         let loads = self.engines.iter().map(load).enumerate();
         loads
             .min_by_key(|&(_, load)| load)
@@ -188,7 +188,7 @@ impl Replicas {
         self.engines[replica].cancel(self.warp.engine(now), index);
     }
 
-    pub(crate) fn samples(&self) -> impl Iterator<Item = (EngineSample, &Counters)> {
+    pub(crate) fn samples(&self) -> impl Iterator<Item = (EngineSample, Counters)> {
         self.engines
             .iter()
             .map(|engine| (engine.sample(), engine.counters()))

@@ -1,6 +1,6 @@
 //! Integer counters in bins of time.
 
-use std::{collections::BTreeMap, ops::Range, time::Duration};
+use std::{ops::Range, time::Duration};
 
 use goodput_record::{Gaps, RequestSummary, Timestamp, nanos};
 use serde::{Deserialize, Serialize};
@@ -18,12 +18,21 @@ impl<const N: usize> Bin<N> {
 }
 
 /// A series of bins of equal width over the run's time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(into = "SavedBins", try_from = "SavedBins")]
 pub(crate) struct Bins<const N: usize> {
     width_ns: u64,
-    bins: BTreeMap<u64, Bin<N>>,
+    /// Runs of [`RUN`] bins each, by the number of their first one over [`RUN`].
+    runs: Vec<(u64, Vec<Bin<N>>)>,
+    /// The run that was asked for last, by its first bin and its place: what is posted next is most
+    /// likely near.
+    recent: (u64, usize),
 }
+
+/// Bins are kept in runs of so many.
+const RUN: u64 = 256;
+/// No run is recent: no bin is so far on.
+const NOWHERE: (u64, usize) = (u64::MAX - RUN, 0);
 
 /// Bins as a file holds them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,10 +44,12 @@ struct SavedBins {
 
 impl<const N: usize> From<Bins<N>> for SavedBins {
     fn from(of: Bins<N>) -> Self {
-        let bins = of.bins.into_iter();
         Self {
             width_ns: of.width_ns,
-            bins: bins.map(|(index, bin)| (index, bin.0.to_vec())).collect(),
+            bins: of
+                .used()
+                .map(|(index, bin)| (index, bin.0.to_vec()))
+                .collect(),
         }
     }
 }
@@ -47,15 +58,16 @@ impl<const N: usize> TryFrom<SavedBins> for Bins<N> {
     type Error = &'static str;
 
     fn try_from(saved: SavedBins) -> Result<Self, Self::Error> {
-        let mut bins = BTreeMap::new();
+        let mut bins = Self {
+            width_ns: saved.width_ns,
+            runs: Vec::new(),
+            recent: NOWHERE,
+        };
         for (index, columns) in saved.bins {
             let columns = columns.try_into();
-            bins.insert(index, Bin(columns.map_err(|_| "bins of other columns")?));
+            bins.bin(index).0 = columns.map_err(|_| "bins of other columns")?;
         }
-        Ok(Self {
-            width_ns: saved.width_ns,
-            bins,
-        })
+        Ok(bins)
     }
 }
 
@@ -68,14 +80,48 @@ impl<const N: usize> Bins<N> {
     pub(crate) fn new(width: Duration) -> Self {
         Self {
             width_ns: nanos(width).max(1),
-            bins: BTreeMap::new(),
+            runs: Vec::new(),
+            recent: NOWHERE,
         }
     }
 
     /// The bin that `at` falls into.
     pub(crate) fn at(&mut self, at: Timestamp) -> &mut [u64; N] {
         let index = self.index(at);
-        &mut self.bins.entry(index).or_insert(Bin([0; N])).0
+        &mut self.bin(index).0
+    }
+
+    /// The bin of a number.
+    #[inline]
+    pub(crate) fn bin(&mut self, index: u64) -> &mut Bin<N> {
+        let mut place = index.wrapping_sub(self.recent.0);
+        if place >= RUN {
+            self.turn_to(index / RUN);
+            place = index % RUN;
+        }
+        &mut self.runs[self.recent.1].1[usize::try_from(place).unwrap_or(0)]
+    }
+
+    /// Makes a run the recent one.
+    fn turn_to(&mut self, run: u64) {
+        let place = match self.runs.binary_search_by_key(&run, |r| r.0) {
+            Ok(at) => at,
+            Err(at) => {
+                let bins = (0..RUN).map(|_| Bin([0; N])).collect();
+                self.runs.insert(at, (run, bins));
+                at
+            }
+        };
+        self.recent = (run * RUN, place);
+    }
+
+    /// The bins in which something is, in order of time.
+    fn used(&self) -> impl Iterator<Item = (u64, &Bin<N>)> {
+        let bins = self
+            .runs
+            .iter()
+            .flat_map(|(run, bins)| (run * RUN..).zip(bins));
+        bins.filter(|(_, bin)| bin.0 != [0; N])
     }
 
     /// The number of the bin that `at` falls into.
@@ -85,7 +131,7 @@ impl<const N: usize> Bins<N> {
 
     /// When the first bin begins of which `is_it` is true.
     pub(crate) fn first_where(&self, is_it: impl Fn(&[u64; N]) -> bool) -> Option<Timestamp> {
-        let found = self.bins.iter().find(|(_, bin)| is_it(&bin.0));
+        let found = self.used().find(|(_, bin)| is_it(&bin.0));
         found.map(|(index, _)| Timestamp::from_nanos(index * self.width_ns))
     }
 
@@ -94,8 +140,8 @@ impl<const N: usize> Bins<N> {
             self.width_ns, other.width_ns,
             "books of one run share a width"
         );
-        for (index, bin) in &other.bins {
-            self.bins.entry(*index).or_insert(Bin([0; N])).add(bin);
+        for (index, bin) in other.used() {
+            self.bin(index).add(bin);
         }
     }
 
@@ -120,8 +166,17 @@ impl<const N: usize> Bins<N> {
     /// The sum of the given bins.
     pub(crate) fn sum(&self, bins: Range<u64>) -> [u64; N] {
         let mut total = Bin([0; N]);
-        for bin in self.bins.range(bins).map(|(_, bin)| bin) {
-            total.add(bin);
+        let from = self.runs.partition_point(|run| run.0 < bins.start / RUN);
+        for (run, of_run) in &self.runs[from..] {
+            let first = run * RUN;
+            if first >= bins.end {
+                break;
+            }
+            let place =
+                |index: u64| usize::try_from(index.saturating_sub(first).min(RUN)).unwrap_or(0);
+            for bin in &of_run[place(bins.start)..place(bins.end)] {
+                total.add(bin);
+            }
         }
         total.0
     }

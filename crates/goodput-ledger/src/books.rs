@@ -11,6 +11,7 @@ use goodput_stats::Distribution;
 
 use crate::{
     bins::{Bins, spread},
+    brief::Flights,
     checks::Checks,
     counts::{Counted, Lengths, Spans},
     paces::Paces,
@@ -63,6 +64,7 @@ pub struct PointBooks {
     /// Looks after which the point went on.
     pub(crate) looks: u32,
     pub(crate) checks: Checks,
+    pub(crate) flights: Flights,
     pub(crate) sessions: BTreeMap<u32, (TrajectoryRecord, bool)>,
 }
 
@@ -79,6 +81,7 @@ impl PointBooks {
             paces: Paces::new(width),
             looks: 0,
             checks: Checks::default(),
+            flights: Flights::default(),
             sessions: BTreeMap::new(),
         }
     }
@@ -94,15 +97,8 @@ impl PointBooks {
     /// Tokens count by the instant at which they arrived, whatever the phase; outcomes, verdicts
     /// and latencies count for measured requests only.
     pub fn post(&mut self, summary: &RequestSummary, gaps: &Gaps, phase: Phase) -> Vec<Verdict> {
-        // What the end of the run cut off is neither met nor missed, unless it had already waited
-        // longer than it may: a server that never answers must not be judged by its other answers.
         let cut = summary.outcome() == Outcome::Cancelled;
-        let judge = |books: &SloBooks| match books.slo.judge(summary, gaps) {
-            Verdict::Met if cut => Verdict::Excused,
-            Verdict::Missed(misses) if cut && !books.is_final(misses) => Verdict::Excused,
-            verdict => verdict,
-        };
-        let verdicts: Vec<Verdict> = self.slos.iter().map(judge).collect();
+        let verdicts: Vec<Verdict> = self.slos.iter().map(|s| s.judge(summary, gaps)).collect();
         self.counted.ended += 1;
         self.bins.at(summary.origin())[ENDED] += 1;
         self.bins.at(summary.ended())[LEFT] += 1;
@@ -241,6 +237,19 @@ impl SloBooks {
         }
     }
 
+    /// Judges a request.
+    ///
+    /// What the end of the run cut off is neither met nor missed, unless it had already waited longer
+    /// than it may: a server that never answers must not be judged by its other answers.
+    pub(crate) fn judge(&self, summary: &RequestSummary, gaps: &Gaps) -> Verdict {
+        let cut = summary.outcome() == Outcome::Cancelled;
+        match self.slo.judge(summary, gaps) {
+            Verdict::Met if cut => Verdict::Excused,
+            Verdict::Missed(misses) if cut && !self.is_final(misses) => Verdict::Excused,
+            verdict => verdict,
+        }
+    }
+
     /// Whether no token to come could mend one of these misses. A mean or a median could still.
     fn is_final(&self, misses: Misses) -> bool {
         let could_mend =
@@ -250,7 +259,7 @@ impl SloBooks {
             .any(|index| !could_mend(self.slo.clauses()[index].metric))
     }
 
-    fn post(&mut self, summary: &RequestSummary, verdict: Verdict) {
+    pub(crate) fn post(&mut self, summary: &RequestSummary, verdict: Verdict) {
         let bin = self.bins.at(summary.origin());
         match verdict {
             Verdict::Met => bin[MET] += 1,

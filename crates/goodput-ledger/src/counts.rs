@@ -6,7 +6,10 @@ use goodput_record::{FinishReason, Outcome, RequestSummary, TokenCount, nanos};
 use goodput_stats::Distribution;
 use serde::{Deserialize, Serialize};
 
-use crate::books::{Latency, ended_early};
+use crate::{
+    books::{Latency, ended_early},
+    brief::BRIEF,
+};
 
 /// Whole-number counts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -56,6 +59,17 @@ impl Counted {
         }
     }
 
+    /// The same of a request of which nothing but outcome, tokens and TPOT (in ns) is known.
+    pub(crate) fn measured_brief(&mut self, summary: &RequestSummary, tpot: Option<u64>) {
+        self.measured += 1;
+        self.outcomes[summary.outcome().index()] += 1;
+        self.events += u64::from(summary.events());
+        if let (Some(tpot), Some(gaps)) = (tpot, summary.token_gaps()) {
+            self.between_tokens.0 += tpot * u64::from(gaps);
+            self.between_tokens.1 += u64::from(gaps);
+        }
+    }
+
     pub(crate) fn merge(&mut self, other: &Self) {
         self.arrived += other.arrived;
         self.ended += other.ended;
@@ -88,6 +102,13 @@ impl Counted {
 pub(crate) struct Spans([Distribution; Latency::ALL.len()]);
 
 impl Spans {
+    /// The main latencies of a request that ended well.
+    pub(crate) fn post_brief(&mut self, nanos: [Option<u64>; 4]) {
+        for (latency, nanos) in BRIEF.into_iter().zip(nanos) {
+            self.0[latency as usize].record_option(nanos);
+        }
+    }
+
     pub(crate) fn post(&mut self, summary: &RequestSummary) {
         // What failed before it had a latency waited at least as long as it lived.
         let ok = summary.outcome() == Outcome::Ok;

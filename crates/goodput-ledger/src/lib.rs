@@ -8,6 +8,7 @@
 
 mod bins;
 mod books;
+mod brief;
 mod checks;
 mod counts;
 mod figures;

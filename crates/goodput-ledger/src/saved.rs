@@ -73,6 +73,8 @@ impl PointBooks {
             paces,
             looks,
             checks,
+            // Settled before anything is read.
+            flights: _,
             sessions: _,
         } = self;
         SavedBooks {

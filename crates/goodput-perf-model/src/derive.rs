@@ -275,6 +275,7 @@ impl Derived {
             max_batched_tokens: BATCHED,
             chunked_prefill: true,
             prefix_cache: true,
+            scheduler: crate::Scheduler::Continuous,
             kv_blocks,
             block_tokens: BLOCK,
             context_limit: model.context_limit,
@@ -322,6 +323,7 @@ impl Derived {
         let shared = model.parameters - expert_parameters - looked_up;
         let shared = self.weight_bytes(shared) as f64;
         let active = (model.active_parameters - looked_up) as f64;
+        let compute_s = 2.0 * active / (peak * assumed.flops_share * devices);
         let read_kv = |shape: KvShape| {
             shape.bytes_per_token_per_device(assumed.kv_value_bytes, gpus) as f64 / reads
         };
@@ -346,7 +348,7 @@ impl Derived {
                     per_token,
                     read_s: self.weight_bytes(expert_parameters) as f64 / (reads * devices),
                 }),
-            compute_s: 2.0 * active / (peak * assumed.flops_share * devices),
+            compute_s,
             tile_tokens: TILE,
             sequence_s: assumed.sequence_s,
             context_s: read_kv(model.full_kv_shape()),
@@ -354,7 +356,8 @@ impl Derived {
                 tokens,
                 context_s: read_kv(shape),
             }),
-            prefill_s: pair_layers(windowed) * f64::from(model.window_tokens.unwrap_or(0)),
+            prefill_s: compute_s
+                + pair_layers(windowed) * f64::from(model.window_tokens.unwrap_or(0)),
             pair_s: pair_layers(full),
             communication_s,
             communication_token_s,

@@ -277,15 +277,15 @@ fn a_step_is_affine_in_its_contexts_and_its_rest_does_not_know_them() {
 }
 
 #[test]
-fn arithmetic_rises_by_whole_tiles() {
+fn arithmetic_of_decoding_rises_by_whole_tiles() {
     let step = StepTime {
         compute_s: 1e-4,
         tile_tokens: 128,
         ..StepTime::default()
     };
-    let at = |prefill_tokens| {
+    let at = |decodes| {
         step.seconds(&Batch {
-            prefill_tokens,
+            decodes,
             ..Batch::default()
         })
     };
@@ -304,6 +304,7 @@ fn a_draft_costs_a_wider_step_and_gains_a_geometric_sum() {
     assert!((speculation.tokens_per_step() - 1.875).abs() < 1e-12);
     let step = StepTime {
         compute_s: 1e-4,
+        prefill_s: 1e-4,
         communication_token_s: 1e-5,
         speculation: Some(speculation),
         ..StepTime::default()

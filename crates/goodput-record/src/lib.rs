@@ -25,7 +25,7 @@ mod trajectory;
 pub use gaps::{GapBuffer, Gaps};
 pub use open::{OpenRequest, Sink};
 pub use outcome::{FinishReason, Outcome, TimeoutPhase, TokenCount, UsageReport, Vantage};
-pub use request::{Arrival, End, RequestRecord, RequestSummary};
+pub use request::{Arrival, End, RequestRecord, RequestSummary, TokenEnds};
 pub use row::{Phase, RequestRow, RowContext, VerdictWord};
 pub use sample::EngineSample;
 pub use series::{Series, SeriesId, SeriesTable};

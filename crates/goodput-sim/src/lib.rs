@@ -33,5 +33,9 @@
 
 pub mod drive;
 mod engine;
+mod server;
+mod slots;
 
 pub use engine::{Counters, Engine, EngineEvents, EngineRequest, Refusal};
+pub use server::Server;
+pub use slots::SlotEngine;

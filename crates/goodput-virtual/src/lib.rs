@@ -24,9 +24,11 @@
 //! assert!(search.found().best.is_some() && points.len() >= 3);
 //! ```
 
+mod brief;
 mod desk;
 mod pace;
 mod point;
+pub mod pool;
 mod replica;
 mod sweep;
 #[cfg(test)]

@@ -12,6 +12,7 @@ use goodput_workload::{
 };
 
 use crate::{
+    brief,
     desk::{Desk, Filing},
     replica::Replica,
     witness::{Sampled, Witness},
@@ -22,9 +23,9 @@ use crate::{
 const AFTER_REFUSAL: Duration = Duration::from_millis(1);
 /// Requests refused in a row at which a point is given up: a replica that can take none is not
 /// measured.
-const REFUSED_IN_A_ROW: u32 = 1_000;
+pub(crate) const REFUSED_IN_A_ROW: u32 = 1_000;
 /// How often a point is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How much of the tokens' times is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,10 @@ pub enum Detail {
     /// needs more. Several times as fast; attainment, goodput, throughput, TTFT, TPOT and E2E are
     /// the same, what is said of single gaps (stall, median, ITL) is coarser.
     Bins,
+    /// First and last token of a request, its longest gap, and nothing in between: where an open loop
+    /// has no witness, its requests share no prefix and no clause needs more, at the least cost. What
+    /// needs more than that is not known. Else as [`Detail::Bins`].
+    Ends,
 }
 
 /// What all points of a sweep share.
@@ -65,7 +70,8 @@ impl<'a> Setting<'a> {
         }
     }
 
-    fn grain(&self) -> Duration {
+    /// Whether a clause needs the time of each token.
+    pub(crate) fn needs_gaps(&self) -> bool {
         let per_gap = |metric| {
             matches!(
                 metric,
@@ -73,8 +79,11 @@ impl<'a> Setting<'a> {
             )
         };
         let mut clauses = self.slos.iter().flat_map(Slo::clauses);
-        let needed = clauses.any(|clause| per_gap(clause.metric));
-        if needed || self.detail == Detail::EveryToken {
+        clauses.any(|clause| per_gap(clause.metric))
+    }
+
+    fn grain(&self) -> Duration {
+        if self.detail == Detail::EveryToken || self.needs_gaps() {
             Duration::ZERO
         } else {
             self.bin
@@ -185,6 +194,12 @@ pub fn run_point_before<W: Witness>(
     witness: &W,
     mut look: impl FnMut(&PointBooks, Timestamp, Timestamp) -> Look,
 ) -> Measured {
+    if setting.detail == Detail::Ends
+        && !W::HEARS
+        && let Some(measured) = brief::run(replica, setting, plan, &mut look)
+    {
+        return measured;
+    }
     let mut run = Run::begin(replica, setting, plan, witness);
     let mut look_at = Timestamp::FAR_FUTURE;
     run.sample();
@@ -389,9 +404,7 @@ impl<'a, W: Witness> Run<'a, W> {
                 self.desk.close(now, index, Outcome::Rejected);
                 self.desk.refused_in_a_row += 1;
                 if self.desk.refused_in_a_row >= REFUSED_IN_A_ROW && self.gave_up.is_none() {
-                    self.gave_up = Some(format!(
-                        "{REFUSED_IN_A_ROW} requests in a row were refused; the last one {refusal}"
-                    ));
+                    self.gave_up = Some(refused_in_a_row(refusal));
                     self.course.give_up(now);
                 }
             }
@@ -422,10 +435,7 @@ impl<'a, W: Witness> Run<'a, W> {
         }
         self.sample();
         if let (0, Some(refusal)) = (self.desk.taken, self.refusal) {
-            let all = self.desk.closed;
-            self.gave_up = Some(format!(
-                "all of {all} requests were refused; the last one {refusal}"
-            ));
+            self.gave_up = Some(all_refused(self.desk.closed, refusal));
         }
         let (window, _) = self.course.window();
         let books = self
@@ -450,4 +460,14 @@ impl<'a, W: Witness> Run<'a, W> {
             invalid,
         }
     }
+}
+
+/// Why a point is given up whose requests were refused so often.
+pub(crate) fn refused_in_a_row(last: Refusal) -> String {
+    format!("{REFUSED_IN_A_ROW} requests in a row were refused; the last one {last}")
+}
+
+/// Why a point measured nothing.
+pub(crate) fn all_refused(all: u64, last: Refusal) -> String {
+    format!("all of {all} requests were refused; the last one {last}")
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use goodput_perf_model::{Profile, StepTime};
 use goodput_record::{Timestamp, span_of};
-use goodput_sim::Engine;
+use goodput_sim::Server;
 
 use crate::pace::Pace;
 
@@ -12,7 +12,7 @@ use crate::pace::Pace;
 /// one finds, and its pace goes on.
 #[derive(Clone, Debug)]
 pub struct Replica {
-    pub(crate) engine: Engine,
+    pub(crate) engine: Server,
     pub(crate) block_tokens: u32,
     /// From a client's send to the engine's first sight of a request.
     pub(crate) ingest: Duration,
@@ -34,7 +34,7 @@ impl Replica {
     #[must_use]
     pub fn with_pace(profile: &Profile, pace: Pace) -> Self {
         let mut replica = Self {
-            engine: Engine::new(profile),
+            engine: Server::new(profile),
             block_tokens: profile.block_tokens.get(),
             ingest: span_of(profile.ingest_s),
             step_time: profile.step_time,

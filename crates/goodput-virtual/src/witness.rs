@@ -22,6 +22,9 @@ pub struct Sampled {
 /// Hears of a point's requests and of the replica's counters. [`()`](unit) hears nothing and costs
 /// nothing.
 pub trait Witness {
+    /// Whether it hears anything at all.
+    const HEARS: bool = true;
+
     /// Whom a request belongs to, in the witness's own numbers.
     fn series(&self, planned: &PlannedRequest) -> SeriesId {
         let _ = planned;
@@ -51,4 +54,6 @@ pub trait Witness {
     }
 }
 
-impl Witness for () {}
+impl Witness for () {
+    const HEARS: bool = false;
+}

@@ -316,7 +316,7 @@ impl Workload {
     }
 }
 
-fn schedule(spec: &WorkloadSpec, per_second: f64, seed: u64) -> Schedule {
+pub(crate) fn schedule(spec: &WorkloadSpec, per_second: f64, seed: u64) -> Schedule {
     let rate = per_second / spec.mean_steps();
     let profile = spec.profile.clone();
     match (&spec.arrivals, &spec.shape) {

@@ -1,18 +1,24 @@
 //! The command line as typed. What it means is decided where it is used.
 
+mod calibrate;
 mod compare;
 mod measure;
+mod plan;
+mod queue;
 mod simulate;
 
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use calibrate::{CalibrateFlags, CalibrateFormat};
 pub(crate) use compare::{CompareFlags, CompareFormat, Undecided};
 pub(crate) use measure::{
     Api, AskFlags, BenchFlags, EmulateFlags, EmulatorFlags, Http, LoadsFlags, RunFlags,
     ServerFlags, SweepFlags,
 };
+pub(crate) use plan::{PlanFlags, PlanVerb};
+pub(crate) use queue::{QueueFlags, QueueFormat};
 pub(crate) use simulate::SimulateFlags;
 
 /// How much load can this LLM server take before users notice?
@@ -103,6 +109,14 @@ pub(crate) enum Verb {
         goodput compare main branch --fail-on 'goodput_tok_s < -3%' --fail-on 'ttft_p99_ms > +10%'\n  \
         goodput compare main branch --rules gate.toml --junit gate.xml --format markdown")]
     Compare(CompareFlags),
+    /// Plan: how long requests wait
+    Plan(PlanFlags),
+    /// Fit an engine profile to what was measured
+    #[command(after_help = "Examples:\n  \
+        goodput sweep --url http://vllm:8000/v1 --concurrency 1,4,16 --rate none --keep-gaps --out runs/low\n  \
+        goodput calibrate runs/low --set max_num_seqs=256 --set max_batched_tokens=8192 --out engine.toml\n  \
+        goodput calibrate runs/low runs/long --base qwen3-8b-h100 --out engine.toml")]
+    Calibrate(CalibrateFlags),
     /// Render a result folder again, read another tool's result, or merge shards
     #[command(after_help = "Examples:\n  \
         goodput report runs/chat-1130\n  \

@@ -3,12 +3,14 @@
 //! This crate is the wiring: flags, files, terminals, signals and exit codes. What is measured,
 //! judged, counted, decided and drawn is done by the crates below it.
 
+mod calibrate;
 mod compare;
 mod emulate;
 mod exit;
 mod flags;
 mod manual;
 mod measure;
+mod plan;
 mod process_list;
 mod report;
 mod simulate;
@@ -46,6 +48,8 @@ fn run(verb: Verb, voice: Voice) -> Result<Exit, Failure> {
         Verb::Bench(flags) => measure::bench(&flags, voice),
         Verb::Simulate(flags) => simulate::simulate(&flags, voice),
         Verb::Compare(flags) => compare::compare(&flags, voice),
+        Verb::Plan(flags) => plan::plan(&flags, voice),
+        Verb::Calibrate(flags) => calibrate::calibrate(&flags, voice),
         Verb::Report(flags) => report::report(&flags, voice),
         Verb::Trace(TraceVerb::Inspect(flags)) => trace::inspect(&flags, voice),
         Verb::Trace(TraceVerb::Convert { trace, out }) => trace::convert(&trace, &out, voice),

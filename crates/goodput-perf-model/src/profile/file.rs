@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, num::NonZeroU32};
 use goodput_config::{Problem, Spanned, TextError, known_names, suggest};
 use serde::{Deserialize, Serialize};
 
-use super::{Derived, Limits, Profile};
+use super::{Derived, Limits, Profile, Scheduler};
 use crate::{Coefficient, CoefficientInterval, Extent, FittedOn};
 use step_time::{MICRO, RawStepTime, check_field, spell, value};
 
@@ -40,6 +40,8 @@ const fn one() -> NonZeroU32 {
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct RawEngine {
+    scheduler: Option<RawScheduler>,
+    unified_kv: Option<Spanned<bool>>,
     max_num_seqs: NonZeroU32,
     max_batched_tokens: Spanned<NonZeroU32>,
     chunked_prefill: bool,
@@ -47,6 +49,13 @@ struct RawEngine {
     kv_blocks: NonZeroU32,
     block_tokens: NonZeroU32,
     context_limit: NonZeroU32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum RawScheduler {
+    Continuous,
+    Slots,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -120,6 +129,7 @@ impl Raw {
             precision: self.precision,
             source: self.source,
             step_time: self.step_time.into_inner().seconds(),
+            scheduler: engine.scheduler(),
             max_num_seqs: engine.max_num_seqs,
             max_batched_tokens: engine.max_batched_tokens.into_inner(),
             chunked_prefill: engine.chunked_prefill,
@@ -156,6 +166,14 @@ impl Raw {
             ingest_us,
             ingest_s,
             engine: RawEngine {
+                scheduler: match profile.scheduler {
+                    Scheduler::Continuous => None,
+                    Scheduler::Slots { .. } => Some(RawScheduler::Slots),
+                },
+                unified_kv: match profile.scheduler {
+                    Scheduler::Continuous => None,
+                    Scheduler::Slots { unified_kv } => Some(Spanned::new(0..0, unified_kv)),
+                },
                 max_num_seqs: profile.max_num_seqs,
                 max_batched_tokens: Spanned::new(0..0, profile.max_batched_tokens),
                 chunked_prefill: profile.chunked_prefill,
@@ -183,7 +201,23 @@ fn no_coefficient(name: &str) -> TextError {
 }
 
 impl RawEngine {
+    fn scheduler(&self) -> Scheduler {
+        match self.scheduler {
+            None | Some(RawScheduler::Continuous) => Scheduler::Continuous,
+            Some(RawScheduler::Slots) => Scheduler::Slots {
+                unified_kv: self.unified_kv.as_ref().is_some_and(|kv| *kv.get_ref()),
+            },
+        }
+    }
+
     fn check(&self, problems: &mut Vec<Problem>) {
+        if let Some(unified) = &self.unified_kv
+            && self.scheduler != Some(RawScheduler::Slots)
+        {
+            let error = TextError::new("only slots can share the KV cells");
+            let error = error.expected("no `unified_kv`, or `scheduler = \"slots\"` beside it");
+            problems.push(error.at(unified.span()));
+        }
         let batched = &self.max_batched_tokens;
         let limits = Limits {
             max_num_seqs: self.max_num_seqs.get(),

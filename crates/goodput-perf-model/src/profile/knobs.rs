@@ -4,11 +4,13 @@ use std::num::NonZeroU32;
 
 use goodput_config::{TextError, known_names, parse_duration, suggest};
 
-use super::{Derived, Profile};
+use super::{Derived, Profile, Scheduler};
 use crate::{Coefficient, Speculation};
 
 /// Knobs beside the coefficients, each by its own name and by those engines use.
-const NAMES: [(&str, &[&str]); 15] = [
+const NAMES: [(&str, &[&str]); 17] = [
+    ("scheduler", &[]),
+    ("unified_kv", &["kv_unified"]),
     ("gpus", &["tensor_parallel_size", "tp"]),
     ("memory_utilization", &["gpu_memory_utilization"]),
     ("max_num_seqs", &["slots"]),
@@ -86,6 +88,13 @@ impl Profile {
             "max_num_seqs" => self.max_num_seqs = positive(value, self.max_num_seqs.get())?,
             "max_batched_tokens" => {
                 self.max_batched_tokens = positive(value, self.max_batched_tokens.get())?;
+            }
+            "scheduler" => self.scheduler = scheduler(value, self.scheduler)?,
+            "unified_kv" => {
+                let Scheduler::Slots { unified_kv } = &mut self.scheduler else {
+                    return Err(lacks("slots").hint("set scheduler=slots first"));
+                };
+                *unified_kv = truth(value)?;
             }
             "chunked_prefill" => self.chunked_prefill = truth(value)?,
             "prefix_cache" => self.prefix_cache = truth(value)?,
@@ -167,6 +176,17 @@ impl Profile {
             ..new
         };
         Ok(())
+    }
+}
+
+/// `slots` keeps what a profile with slots says of its KV cells.
+fn scheduler(value: &str, was: Scheduler) -> Result<Scheduler, TextError> {
+    match (value, was) {
+        ("continuous", _) => Ok(Scheduler::Continuous),
+        ("slots", Scheduler::Slots { .. }) => Ok(was),
+        ("slots", Scheduler::Continuous) => Ok(Scheduler::Slots { unified_kv: false }),
+        _ => Err(TextError::new(format!("there is no scheduler `{value}`"))
+            .expected("`continuous` or `slots`")),
     }
 }
 

@@ -12,6 +12,20 @@ mod knobs;
 #[cfg(test)]
 mod tests;
 
+/// How an engine puts its batches together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheduler {
+    /// As vLLM: blocks of KV cache, preemption, a prefix cache that all share.
+    #[default]
+    Continuous,
+    /// As llama.cpp: fixed slots, each with the KV cells of its last prompt, and no preemption.
+    Slots {
+        /// Whether all slots share the KV cells, and all requests fail when these run out; else
+        /// each slot has its part.
+        unified_kv: bool,
+    },
+}
+
 /// The numbers of one replica.
 ///
 /// The fields are open, so that one of them can be changed for a what-if; an engine made of any
@@ -32,7 +46,9 @@ pub struct Profile {
     pub source: String,
     /// The step time's coefficients.
     pub step_time: StepTime,
-    /// Most sequences in the running batch.
+    /// By whose rules its batches are made.
+    pub scheduler: Scheduler,
+    /// Most sequences in the running batch; slots, where the scheduler has them.
     pub max_num_seqs: NonZeroU32,
     /// Most tokens in a step.
     pub max_batched_tokens: NonZeroU32,

@@ -345,3 +345,28 @@ fn devices_are_a_knob_of_a_computed_profile_only_while_it_is_as_computed() {
     let told = again.with("gpus=2").unwrap_err().to_string();
     assert!(told.contains("were changed since"), "{told}");
 }
+
+#[test]
+fn a_profile_names_its_scheduler() {
+    let text = BUILTIN[0].1;
+    let slots = text.replace(
+        "[engine]",
+        "[engine]\nscheduler = \"slots\"\nunified_kv = true",
+    );
+    let unified = Scheduler::Slots { unified_kv: true };
+    let mut profile = Profile::parse("mine.toml", &slots).unwrap();
+    assert_eq!(profile.scheduler, unified);
+    let written = profile.to_toml();
+    assert_eq!(Profile::parse("mine.toml", &written), Ok(profile.clone()));
+    profile.with("unified_kv=false").unwrap();
+    assert_eq!(profile.scheduler, Scheduler::Slots { unified_kv: false });
+    profile.with("scheduler=continuous").unwrap();
+    assert!(profile.with("unified_kv=true").is_err());
+    assert!(profile.with("scheduler=fifo").is_err());
+    let laptop = Profile::parse("laptop.toml", text).unwrap();
+    assert!(!laptop.to_toml().contains("scheduler"));
+    let alone = text.replace("[engine]", "[engine]\nunified_kv = true");
+    let refused = Profile::parse("mine.toml", &alone).unwrap_err();
+    let told = refused.render("mine.toml", &alone, false);
+    assert!(told.contains("only slots"), "{told}");
+}

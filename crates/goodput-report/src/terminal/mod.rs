@@ -3,6 +3,7 @@
 //! The pieces can be printed one by one while a sweep runs; [`run`] is all of them.
 
 mod answer;
+mod calibration;
 mod comparison;
 mod findings;
 mod head;
@@ -16,6 +17,7 @@ use goodput_sweep::RunResult;
 
 pub use answer::answer;
 pub(crate) use answer::{ScaleOut, load_words, not_this};
+pub use calibration::calibration;
 pub use comparison::comparison;
 pub use findings::{Files, findings, footer};
 pub(crate) use head::engine;

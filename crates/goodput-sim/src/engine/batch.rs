@@ -11,9 +11,9 @@ impl Engine {
     pub(super) fn make_room(&mut self, at: Fine, out: &mut impl EngineEvents) -> (u32, bool) {
         let mut evicted = false;
         loop {
-            let decodes = self.decoders.blocks_for(1);
+            let decodes = self.decode_blocks();
             let prefills = self.prefill_blocks();
-            if decodes + u64::from(prefills) <= u64::from(self.pool.free()) {
+            if decodes + prefills <= self.pool.free() {
                 return (prefills, evicted);
             }
             self.preempt_last(at, out);
@@ -21,9 +21,31 @@ impl Engine {
         }
     }
 
+    /// Blocks that those that decode need for the next step.
+    pub(super) fn decode_blocks(&self) -> u32 {
+        match &self.speculation {
+            Some(speculation) => self.draft_blocks(speculation),
+            None => self.decoders.blocks_for_next(),
+        }
+    }
+
+    /// What a step on `batch` leaves of its tokens.
+    fn budget(&self, batch: &Batch) -> u32 {
+        let decodes = batch.decodes * self.tokens_per_decode;
+        // A lone sequence goes on even where a step has less room than its draft.
+        let taken = decodes + batch.prefill_tokens;
+        self.max_batched_tokens.saturating_sub(taken)
+    }
+
     /// Blocks that the prompts under way need for their next chunks.
     fn prefill_blocks(&self) -> u32 {
-        let mut budget = self.max_batched_tokens - self.decoders.count();
+        if self.prefills.is_empty() {
+            return 0;
+        }
+        let mut budget = self.budget(&Batch {
+            decodes: self.decoders.count(),
+            ..Batch::default()
+        });
         let mut blocks = 0;
         for &slot in &self.prefills {
             let tokens = self.slots[slot as usize].missing().min(budget);
@@ -77,8 +99,10 @@ impl Engine {
         sequence.settle(self.decoders.steps());
         if sequence.joined.is_some() {
             self.decoders.leave(sequence.computed);
-            let stored = sequence.computed + under_way;
-            sequence.held = stored.div_ceil(self.block_tokens);
+            if self.speculation.is_none() {
+                let stored = sequence.computed + under_way;
+                sequence.held = stored.div_ceil(self.block_tokens);
+            }
         } else {
             self.prefills.retain(|&other| other != slot);
         }
@@ -96,6 +120,9 @@ impl Engine {
         out: &mut impl EngineEvents,
     ) {
         let under_way = self.prefills.len();
+        if under_way + self.waiting.len() == 0 {
+            return;
+        }
         let mut done = 0;
         let mut may_admit = may_admit;
         loop {
@@ -106,7 +133,7 @@ impl Engine {
                 continue;
             }
             let Some(slot) = next else { break };
-            let budget = self.max_batched_tokens - batch.tokens();
+            let budget = self.budget(batch);
             let tokens = self.slots[slot as usize].missing().min(budget);
             let needs = self.new_blocks(slot, tokens);
             reserved = reserved.saturating_sub(needs);
@@ -148,7 +175,7 @@ impl Engine {
         batch: &mut Batch,
         out: &mut impl EngineEvents,
     ) -> bool {
-        let budget = self.max_batched_tokens - batch.tokens();
+        let budget = self.budget(batch);
         if budget == 0 || self.running() >= self.max_num_seqs {
             return false;
         }
@@ -204,7 +231,7 @@ impl Engine {
         }
         if sequence.emitted > 0 && sequence.missing() == 1 {
             // All but the last token was found: no more than a decode.
-            batch.decode(sequence.length(), 0);
+            batch.decode(sequence.length(), self.window_tokens);
         } else {
             batch.prefill(sequence.computed, tokens);
         }

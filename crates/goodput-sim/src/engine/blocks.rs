@@ -87,6 +87,13 @@ impl BlockPool {
         if count > self.free {
             return false;
         }
+        if let Some(Free::Blank(blank)) = self.queue.front_mut()
+            && *blank > count
+        {
+            *blank -= count;
+            self.free -= count;
+            return true;
+        }
         self.free -= count;
         let mut missing = count;
         while missing > 0 {

@@ -5,21 +5,45 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 /// What is due at the end of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
+    /// The context outgrows the window.
+    Window = 0,
     /// A block of the answer is full, and its hash known.
-    Block,
+    Block = 1,
     /// The last token is answered.
-    End,
+    End = 2,
 }
 
-/// Something that happens to one sequence at the end of step `step`. Of what happens at the end of
-/// one step, blocks come before ends, and each in order of admission.
+/// Something that happens to one sequence at the end of a step. Of what happens at the end of one
+/// step, windows come first, then blocks, then ends, and each in order of admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Date {
-    pub(super) step: u64,
-    pub(super) due: Due,
+    /// The step times four, and what is due.
+    key: u64,
     /// Of its admission; a date of an earlier admission is void.
     pub(super) order: u64,
     pub(super) slot: u32,
+}
+
+impl Date {
+    pub(super) const fn new(step: u64, due: Due, order: u64, slot: u32) -> Self {
+        Self {
+            key: step << 2 | due as u64,
+            order,
+            slot,
+        }
+    }
+
+    pub(super) const fn step(&self) -> u64 {
+        self.key >> 2
+    }
+
+    pub(super) const fn due(&self) -> Due {
+        match self.key & 3 {
+            0 => Due::Window,
+            1 => Due::Block,
+            _ => Due::End,
+        }
+    }
 }
 
 /// All sequences of which each step computes one token.
@@ -31,12 +55,20 @@ pub(super) struct Decoders {
     count: u32,
     /// Steps so far.
     steps: u64,
+    /// `steps` modulo the block's size.
+    phase: u32,
     /// Sum of stored tokens less `steps`, over the sequences. May be negative.
     base: i64,
-    block_tokens: u64,
-    /// Sequences by (stored tokens - steps) modulo the block's size: those of one class fill their
+    block_tokens: u32,
+    /// Sequences by (steps - stored tokens) modulo the block's size: those of one class fill their
     /// blocks at the same step.
     classes: Vec<u32>,
+    /// Tokens that layers with a window look back on.
+    window: u32,
+    /// Of the sequences whose context is still within the window: how many, and the sum of their
+    /// stored tokens less `steps`.
+    near: u32,
+    near_base: i64,
     dates: BinaryHeap<Reverse<Date>>,
 }
 
@@ -45,11 +77,20 @@ impl Decoders {
         Self {
             count: 0,
             steps: 0,
+            phase: 0,
             base: 0,
-            block_tokens: u64::from(block_tokens),
+            block_tokens,
             classes: vec![0; block_tokens as usize],
+            window: u32::MAX,
+            near: 0,
+            near_base: 0,
             dates: BinaryHeap::new(),
         }
+    }
+
+    /// Sets the window, before anybody joins.
+    pub(super) const fn set_window(&mut self, tokens: u32) {
+        self.window = tokens;
     }
 
     pub(super) const fn count(&self) -> u32 {
@@ -62,24 +103,58 @@ impl Decoders {
 
     /// Tokens of context that the next step reads: what is stored and the new token, of each.
     pub(super) fn context(&self) -> u64 {
-        let count = u64::from(self.count);
-        (count * self.steps + count).wrapping_add_signed(self.base)
+        (u64::from(self.count) * (self.steps + 1)).wrapping_add_signed(self.base)
     }
 
-    /// Takes in a sequence with so many stored tokens.
-    pub(super) fn join(&mut self, stored: u32) {
+    /// The same in layers with a window.
+    pub(super) fn window_context(&self) -> u64 {
+        let near = (u64::from(self.near) * (self.steps + 1)).wrapping_add_signed(self.near_base);
+        near + u64::from(self.count - self.near) * u64::from(self.window)
+    }
+
+    /// How many of them read more with every step, in layers with a window.
+    pub(super) const fn near(&self) -> u32 {
+        self.near
+    }
+
+    /// Whether the context of a sequence with so many stored tokens grows within the window.
+    const fn is_near(&self, stored: u32) -> bool {
+        stored + 1 < self.window
+    }
+
+    /// Takes in a sequence with so many stored tokens; returns after how many steps it outgrows the
+    /// window, if it does.
+    pub(super) fn join(&mut self, stored: u32) -> Option<u64> {
         self.count += 1;
-        self.base += i64::from(stored) - signed(self.steps);
+        let base = i64::from(stored) - signed(self.steps);
+        self.base += base;
         let class = self.class(stored);
         self.classes[class] += 1;
+        if !self.is_near(stored) {
+            return None;
+        }
+        self.near += 1;
+        self.near_base += base;
+        (self.window < u32::MAX).then(|| u64::from(self.window - stored - 1))
     }
 
     /// Lets one go that has so many stored tokens by now.
     pub(super) fn leave(&mut self, stored: u32) {
         self.count -= 1;
-        self.base -= i64::from(stored) - signed(self.steps);
+        let base = i64::from(stored) - signed(self.steps);
+        self.base -= base;
         let class = self.class(stored);
         self.classes[class] -= 1;
+        if self.is_near(stored) {
+            self.near -= 1;
+            self.near_base -= base;
+        }
+    }
+
+    /// One whose context has just outgrown the window.
+    pub(super) fn outgrow(&mut self) {
+        self.near -= 1;
+        self.near_base -= i64::from(self.window) - 1 - signed(self.steps);
     }
 
     /// Notes what will be due.
@@ -91,7 +166,7 @@ impl Decoders {
     pub(super) fn until_due(&mut self, is_valid: impl Fn(&Date) -> bool) -> Option<u64> {
         while let Some(Reverse(first)) = self.dates.peek() {
             if is_valid(first) {
-                return Some(first.step - self.steps);
+                return Some(first.step() - self.steps);
             }
             self.dates.pop();
         }
@@ -100,20 +175,56 @@ impl Decoders {
 
     /// Takes the next of what is due by now, void or not.
     pub(super) fn take_due(&mut self) -> Option<Date> {
-        let due = self.dates.peek().is_some_and(|d| d.0.step <= self.steps);
+        let first = self.dates.peek()?;
+        if first.0.step() > self.steps {
+            return None;
+        }
+        self.dates.pop().map(|date| date.0)
+    }
+
+    /// The same, of outgrown windows alone.
+    pub(super) fn take_due_window(&mut self) -> Option<Date> {
+        let first = self.dates.peek()?;
+        let due = first.0.step() <= self.steps && first.0.due() == Due::Window;
         due.then(|| self.dates.pop())?.map(|date| date.0)
     }
 
     /// Lets `steps` steps pass.
-    pub(super) const fn pass(&mut self, steps: u64) {
+    pub(super) fn pass(&mut self, steps: u64) {
         self.steps += steps;
+        let passed = if steps < u64::from(self.block_tokens) {
+            low(steps)
+        } else {
+            low(steps % u64::from(self.block_tokens))
+        };
+        self.phase = self.later(passed);
+    }
+
+    /// The phase `steps` steps from now, fewer than a block has tokens.
+    const fn later(&self, steps: u32) -> u32 {
+        let phase = self.phase + steps;
+        if phase < self.block_tokens {
+            phase
+        } else {
+            phase - self.block_tokens
+        }
+    }
+
+    /// Blocks that the next step needs.
+    pub(super) fn blocks_for_next(&self) -> u32 {
+        self.classes[self.phase as usize]
     }
 
     /// Blocks that the next `steps` steps need.
     pub(super) fn blocks_for(&self, steps: u64) -> u64 {
-        let whole = steps / self.block_tokens * u64::from(self.count);
-        let rest = (0..steps % self.block_tokens).map(|step| u64::from(self.filling(step)));
-        whole + rest.sum::<u64>()
+        let block = u64::from(self.block_tokens);
+        let (rounds, rest) = if steps < block {
+            (0, steps)
+        } else {
+            (steps / block, steps % block)
+        };
+        let rest = (0..low(rest)).map(|step| self.classes[self.later(step) as usize]);
+        rounds * u64::from(self.count) + u64::from(rest.sum::<u32>())
     }
 
     /// How many steps `blocks` blocks last.
@@ -121,31 +232,33 @@ impl Decoders {
         let Some(rounds) = blocks.checked_div(u64::from(self.count)) else {
             return u64::MAX;
         };
-        let mut left = blocks % u64::from(self.count);
+        let mut left = low(blocks % u64::from(self.count));
         let mut steps = 0;
-        while let Some(rest) = left.checked_sub(u64::from(self.filling(steps))) {
+        while let Some(rest) = left.checked_sub(self.classes[self.later(steps) as usize]) {
             left = rest;
             steps += 1;
         }
-        rounds
-            .saturating_mul(self.block_tokens)
-            .saturating_add(steps)
-    }
-
-    /// Sequences whose blocks are all full when `later` more steps have passed.
-    fn filling(&self, later: u64) -> u32 {
-        let phase = (self.steps + later) % self.block_tokens;
-        self.classes[index((self.block_tokens - phase) % self.block_tokens)]
+        let whole = rounds.saturating_mul(u64::from(self.block_tokens));
+        whole.saturating_add(u64::from(steps))
     }
 
     fn class(&self, stored: u32) -> usize {
-        let phase = self.steps % self.block_tokens;
-        index((u64::from(stored) + self.block_tokens - phase) % self.block_tokens)
+        let stored = stored % self.block_tokens;
+        let class = if self.phase >= stored {
+            self.phase - stored
+        } else {
+            self.phase + self.block_tokens - stored
+        };
+        class as usize
     }
 }
 
-fn index(class: u64) -> usize {
-    usize::try_from(class).unwrap_or(0)
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a remainder of a number of 32 bits, or below one"
+)]
+const fn low(value: u64) -> u32 {
+    value as u32
 }
 
 fn signed(steps: u64) -> i64 {

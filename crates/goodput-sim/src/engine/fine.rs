@@ -30,6 +30,12 @@ impl Span {
         Duration::from_nanos(self.0 >> BITS)
     }
 
+    /// Whole nanoseconds of a sum of spans.
+    #[expect(clippy::cast_possible_truncation, reason = "584 years of nanoseconds")]
+    pub(super) const fn nanos_of(sum: u128) -> u64 {
+        (sum >> BITS) as u64
+    }
+
     /// At least a nanosecond: time always moves, whatever the coefficients.
     pub(super) fn at_least_one(self) -> Self {
         Self(self.0.max(1 << BITS))
@@ -43,6 +49,11 @@ pub(super) struct Fine(u128);
 impl Fine {
     pub(super) const fn of(at: Timestamp) -> Self {
         Self((at.nanos() as u128) << BITS)
+    }
+
+    /// So much later.
+    pub(super) const fn after(self, span: Span) -> Self {
+        Self(self.0 + span.0 as u128)
     }
 
     /// From an earlier instant to this one.
@@ -76,32 +87,40 @@ pub(super) struct Stretch {
     first: Span,
     growth: u64,
     steps: u64,
+    last_boundary: Fine,
     end: Timestamp,
 }
 
 impl Stretch {
     /// A single step.
     pub(super) fn step(start: Fine, span: Span) -> Self {
-        Self::new(start, span, 0, 1)
+        let first = span.at_least_one();
+        let last_boundary = start.after(first);
+        Self {
+            start,
+            first,
+            growth: 0,
+            steps: 1,
+            last_boundary,
+            end: last_boundary.timestamp(),
+        }
     }
 
     /// `steps` of them, at least one.
     pub(super) fn new(start: Fine, first: Span, growth: u64, steps: u64) -> Self {
-        let mut stretch = Self {
-            start,
-            first: first.at_least_one(),
-            growth,
-            steps: 0,
-            end: Timestamp::ZERO,
-        };
-        stretch.cut(steps.max(1));
+        let mut stretch = Self::step(start, first);
+        stretch.growth = growth;
+        if steps > 1 {
+            stretch.cut(steps);
+        }
         stretch
     }
 
     /// Ends it after `steps` steps.
     pub(super) fn cut(&mut self, steps: u64) {
         self.steps = steps;
-        self.end = self.boundary(steps).timestamp();
+        self.last_boundary = self.boundary(steps);
+        self.end = self.last_boundary.timestamp();
     }
 
     pub(super) const fn steps(&self) -> u64 {
@@ -113,12 +132,26 @@ impl Stretch {
         self.end
     }
 
+    /// The same, more finely.
+    pub(super) const fn last_boundary(&self) -> Fine {
+        self.last_boundary
+    }
+
     /// When step `index`, counted from 0, begins, and the one before it ends.
     pub(super) fn boundary(&self, index: u64) -> Fine {
-        let pairs = u128::from(index) * u128::from(index.saturating_sub(1)) / 2;
-        let elapsed =
-            u128::from(self.first.0) * u128::from(index) + u128::from(self.growth) * pairs;
-        Fine(self.start.0 + elapsed)
+        let pairs = index * index.saturating_sub(1) / 2;
+        let linear = u128::from(self.first.0) * u128::from(index);
+        Fine(self.start.0 + linear + u128::from(self.growth) * u128::from(pairs))
+    }
+
+    /// How long the steps behind the first take together, up to number `steps`.
+    pub(super) fn behind_first(&self, steps: u64) -> u128 {
+        let last = if steps == self.steps {
+            self.last_boundary
+        } else {
+            self.boundary(steps)
+        };
+        last.0 - self.start.0 - u128::from(self.first.0)
     }
 
     /// How long step `index` takes.
@@ -128,7 +161,7 @@ impl Stretch {
 
     /// The first boundary of which `reached` is true, no earlier than the end of the first step;
     /// `reached` must stay true once it is. The search starts near `instant`.
-    pub(super) fn first_boundary(
+    pub(super) fn first_boundary_where(
         &self,
         instant: Timestamp,
         reached: impl Fn(Timestamp) -> bool,

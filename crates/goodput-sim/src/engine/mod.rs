@@ -4,6 +4,7 @@ mod batch;
 mod blocks;
 mod cost;
 mod decoders;
+mod drafts;
 mod fine;
 mod queue;
 mod sequence;
@@ -14,14 +15,14 @@ mod tests;
 
 use std::time::Duration;
 
-use goodput_perf_model::{Profile, StepTime};
+use goodput_perf_model::{Profile, Speculation, StepTime};
 use goodput_record::{EngineSample, Outcome, Timestamp};
 use thiserror::Error;
 
 use blocks::BlockPool;
 use cost::Cost;
 use decoders::Decoders;
-use fine::{Fine, Stretch};
+use fine::{Fine, Span, Stretch};
 use queue::Queue;
 pub use sequence::EngineRequest;
 use sequence::Sequence;
@@ -91,7 +92,7 @@ pub enum Refusal {
 
 /// What an engine has counted since it was made. Tokens and requests, never negative.
 ///
-/// `submitted = finished + cancelled + running + waiting` at every moment; `refused` is apart.
+/// `submitted = finished + cancelled + killed + running + waiting` at every moment; `refused` is apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Requests taken.
@@ -102,6 +103,9 @@ pub struct Counters {
     pub finished: u64,
     /// Requests cancelled while open.
     pub cancelled: u64,
+    /// Requests that the engine gave up itself, for want of KV cells; never more than 0 in
+    /// [`Engine`], which preempts instead.
+    pub killed: u64,
     /// Times a request lost its place.
     pub preemptions: u64,
     /// Prompt tokens looked up in the prefix cache, at first admissions.
@@ -154,6 +158,10 @@ pub struct Engine {
     block_tokens: u32,
     context_limit: u32,
     every_token: bool,
+    /// Tokens of a step that each sequence that decodes takes.
+    tokens_per_decode: u32,
+    window_tokens: u32,
+    speculation: Option<Speculation>,
     pool: BlockPool,
     /// All open requests, and free places between them.
     slots: Vec<Sequence>,
@@ -166,6 +174,8 @@ pub struct Engine {
     decoders: Decoders,
     /// Those that run and do not decode, in order of priority and admission.
     prefills: Vec<u32>,
+    /// Room for the next such list.
+    spare: Vec<u32>,
     /// (admission, slot) in order of admission. Some have left: see [`Engine::is_running`].
     running: Vec<(u64, u32)>,
     admissions: u64,
@@ -175,6 +185,8 @@ pub struct Engine {
     /// Steps that begin here or before have begun.
     told: Option<Timestamp>,
     counters: Counters,
+    /// Time in steps, in 2^-20 ns.
+    busy: u128,
 }
 
 /// The number of no request.
@@ -185,7 +197,11 @@ impl Engine {
     #[must_use]
     pub fn new(profile: &Profile) -> Self {
         let max_batched_tokens = profile.max_batched_tokens.get();
-        let max_num_seqs = profile.max_num_seqs.get().min(max_batched_tokens);
+        let tokens_per_decode = profile.step_time.tokens_per_decode();
+        let most = max_batched_tokens / tokens_per_decode;
+        let max_num_seqs = profile.max_num_seqs.get().min(most.max(1));
+        let mut decoders = Decoders::new(profile.block_tokens.get());
+        decoders.set_window(profile.step_time.window_tokens());
         Self {
             cost: Cost::new(profile.step_time),
             max_num_seqs: max_num_seqs as usize,
@@ -195,14 +211,18 @@ impl Engine {
             block_tokens: profile.block_tokens.get(),
             context_limit: profile.context_limit,
             every_token: true,
+            tokens_per_decode,
+            window_tokens: profile.step_time.window_tokens(),
+            speculation: profile.step_time.speculation,
             pool: BlockPool::new(profile.kv_blocks),
             slots: Vec::new(),
             indices: Vec::new(),
             free_slots: Vec::new(),
             highest: None,
             waiting: Queue::default(),
-            decoders: Decoders::new(profile.block_tokens.get()),
+            decoders,
             prefills: Vec::new(),
+            spare: Vec::new(),
             running: Vec::new(),
             admissions: 0,
             stalls: Stalls::default(),
@@ -210,6 +230,7 @@ impl Engine {
             now: Timestamp::ZERO,
             told: None,
             counters: Counters::default(),
+            busy: 0,
         }
     }
 
@@ -218,9 +239,21 @@ impl Engine {
     /// [`Engine::next_event`] is then the next instant at which something is told or decided, and
     /// [`Engine::untold`] says what a request has answered in between.
     #[must_use]
-    pub const fn fast_forward(mut self) -> Self {
-        self.every_token = false;
+    pub fn fast_forward(mut self) -> Self {
+        self.set_fast_forward(true);
         self
+    }
+
+    /// Changes from telling of every token to [`Engine::fast_forward`], or back.
+    ///
+    /// # Panics
+    /// In a debug build, if a request is open.
+    pub fn set_fast_forward(&mut self, fast: bool) {
+        debug_assert!(
+            self.running() + self.waiting() == 0,
+            "an engine changes between requests"
+        );
+        self.every_token = !fast;
     }
 
     /// Puts a request at the end of the queue; it takes part in steps that begin at `now` or later.
@@ -255,7 +288,7 @@ impl Engine {
         let told = self.told;
         let open = |at: Timestamp| at >= now && told.is_none_or(|told| at > told);
         if stretch.steps() > 1 && open(stretch.end()) {
-            let steps = stretch.first_boundary(now, open);
+            let steps = stretch.first_boundary_where(now, open);
             stretch.cut(steps.min(stretch.steps()));
         }
     }
@@ -286,7 +319,7 @@ impl Engine {
     }
 
     /// Changes how long steps take, from the next one on: a clock that drops, a neighbour on the
-    /// same machine.
+    /// same machine. The model stays the one it is: window and drafts are those of the profile.
     pub fn set_step_time(&mut self, step_time: StepTime) {
         self.end_stretch();
         self.cost = Cost::new(step_time);
@@ -365,6 +398,10 @@ impl Engine {
             (Some(joined), State::Starting(at)) => (self.decoders.steps() - joined, at),
             (Some(_), State::Idle) => return None,
         };
+        if self.speculation.is_some() {
+            let untold = sequence.emitted + sequence.decoded(self.decoders.steps()) - sequence.told;
+            return (untold > 0).then(|| (untold, last.timestamp()));
+        }
         let untold = sequence.emitted + u32::try_from(decoded).ok()? - sequence.told;
         (untold > 0).then(|| (untold, last.timestamp()))
     }
@@ -418,8 +455,11 @@ impl Engine {
     /// All that was counted so far. Of a stretch of steps that is fast-forwarded, the first is counted
     /// when it begins and the others when it is over.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
-        &self.counters
+    pub const fn counters(&self) -> Counters {
+        Counters {
+            busy_ns: Span::nanos_of(self.busy),
+            ..self.counters
+        }
     }
 
     /// Requests in the running batch.

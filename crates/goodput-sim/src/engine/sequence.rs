@@ -49,8 +49,11 @@ pub(super) struct Sequence {
     pub(super) computed: u32,
     /// Output tokens so far; of one that decodes, when it joined.
     pub(super) emitted: u32,
-    /// Steps of the engine when it began to decode; `None`: its prompt is computed, or it waits.
+    /// Steps of the engine when it joined those that decode; `None`: its prompt is computed, or it
+    /// waits.
     pub(super) joined: Option<u64>,
+    /// Steps of the engine at its first token since it was admitted.
+    pub(super) first_step: u64,
     /// Output tokens that the caller was told of.
     pub(super) told: u32,
     /// Prompt tokens of the step under way.
@@ -76,6 +79,7 @@ impl Sequence {
             computed: 0,
             emitted: 0,
             joined: None,
+            first_step: 0,
             told: 0,
             scheduled: 0,
             held: 0,
@@ -102,16 +106,24 @@ impl Sequence {
         self.request.blocks.get(..known).unwrap_or_default()
     }
 
-    /// Brings what changes with every step of a decode up to date, when the engine has done so many.
+    /// Tokens decoded since it joined, when the engine has done so many steps.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "no more steps than its output tokens"
     )]
+    pub(super) const fn decoded(&self, steps: u64) -> u32 {
+        match self.joined {
+            Some(joined) => (steps - joined) as u32,
+            None => 0,
+        }
+    }
+
+    /// Brings what changes with every step of a decode up to date, when the engine has done so many.
     pub(super) const fn settle(&mut self, steps: u64) {
-        if let Some(joined) = self.joined {
-            let decoded = (steps - joined) as u32;
-            self.computed += decoded;
-            self.emitted += decoded;
+        let decoded = self.decoded(steps);
+        self.computed += decoded;
+        self.emitted += decoded;
+        if self.joined.is_some() {
             self.joined = Some(steps);
         }
     }

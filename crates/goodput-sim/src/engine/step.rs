@@ -19,11 +19,14 @@ impl Engine {
         let mut batch = Batch {
             decodes: self.decoders.count(),
             context_tokens: self.decoders.context(),
+            window_tokens: self.decoders.window_context(),
             ..Batch::default()
         };
-        let needs = self.decoders.blocks_for(1);
-        let taken = self.pool.take(u32::try_from(needs).unwrap_or(u32::MAX));
+        let taken = self.pool.take(self.decode_blocks());
         debug_assert!(taken, "invariant: room was made for those that decode");
+        if let Some(speculation) = self.speculation {
+            self.hold_draft_blocks(&speculation);
+        }
         self.fill(now, (reserved, !evicted), &mut batch, out);
         if batch.tokens() == 0 {
             debug_assert!(self.running() == 0, "invariant: whoever runs can go on");
@@ -31,14 +34,15 @@ impl Engine {
             return;
         }
         let first = self.cost.of(&batch);
-        let stretch = if self.prefills.is_empty() && !evicted && !self.every_token {
+        let whole = self.every_token || self.speculation.is_some();
+        let stretch = if self.prefills.is_empty() && !evicted && !whole {
             self.decode_stretch(at, first)
         } else {
             Stretch::step(at, first)
         };
         self.counters.steps += 1;
         self.counters.prefill_tokens += u64::from(batch.prefill_tokens);
-        self.count_busy(stretch.boundary(0), stretch.boundary(1));
+        self.busy += u128::from(stretch.span(0).0);
         self.state = State::Stepping(stretch);
     }
 
@@ -48,11 +52,6 @@ impl Engine {
         let next = heads.map(|slot| self.slots[slot as usize].submitted).min();
         self.state = next.map_or(State::Idle, |at| State::Starting(Fine::of(at)));
         self.stalls.clear();
-    }
-
-    fn count_busy(&mut self, from: Fine, to: Fine) {
-        let span = to.timestamp().since(from.timestamp()).unwrap_or_default();
-        self.counters.busy_ns += goodput_record::nanos(span);
     }
 
     /// The steps until a sequence ends, a block lacks or somebody who may be admitted comes.
@@ -65,14 +64,19 @@ impl Engine {
         let mut steps = until_due.unwrap_or(1);
         // The blocks of the first step are taken.
         let blocks = u64::from(self.pool.free());
-        let most = u64::from(self.decoders.count()) * steps.div_ceil(u64::from(self.block_tokens));
-        if most > blocks {
-            let first_needs = self.decoders.blocks_for(1);
-            steps = steps.min(self.decoders.steps_within(blocks + first_needs));
+        let (count, block) = (
+            u64::from(self.decoders.count()),
+            u64::from(self.block_tokens),
+        );
+        if count.saturating_mul(steps + block) > blocks * block {
+            let taken = u64::from(self.decoders.blocks_for_next());
+            steps = steps.min(self.decoders.steps_within(blocks + taken));
         }
-        let growth = self.cost.growth(self.decoders.count());
+        let growth = self
+            .cost
+            .growth(self.decoders.count(), self.decoders.near());
         let mut stretch = Stretch::new(at, first, growth, steps);
-        if self.running() < self.max_num_seqs {
+        if self.waiting.len() > 0 && self.running() < self.max_num_seqs {
             let to_come = self
                 .waiting
                 .heads()
@@ -81,7 +85,7 @@ impl Engine {
                 .filter(|&submitted| submitted > at.timestamp())
                 .min();
             if let Some(next) = next.filter(|&next| next < stretch.end()) {
-                stretch.cut(stretch.first_boundary(next, |boundary| boundary >= next));
+                stretch.cut(stretch.first_boundary_where(next, |boundary| boundary >= next));
             }
         }
         stretch
@@ -95,13 +99,13 @@ impl Engine {
         if stretch.end() <= told {
             return stretch.steps();
         }
-        stretch.first_boundary(told, |boundary| boundary > told)
+        stretch.first_boundary_where(told, |boundary| boundary > told)
     }
 
     /// Blocks that the steps behind the first of a stretch need, up to number `steps`.
     pub(super) fn blocks_after_first(&self, steps: u64) -> u32 {
-        let blocks = self.decoders.blocks_for(steps) - self.decoders.blocks_for(1);
-        u32::try_from(blocks).unwrap_or(u32::MAX)
+        let first = u64::from(self.decoders.blocks_for_next());
+        u32::try_from(self.decoders.blocks_for(steps) - first).unwrap_or(u32::MAX)
     }
 
     /// Leaves of a stretch only the step that is under way, so that something can change behind it.
@@ -118,7 +122,7 @@ impl Engine {
         if passed > 0 {
             self.pass(&stretch, passed);
             self.counters.steps += 1;
-            self.count_busy(stretch.boundary(passed), stretch.boundary(begun));
+            self.busy += u128::from(stretch.span(passed).0);
         }
         let step = Stretch::step(stretch.boundary(passed), stretch.span(passed));
         self.state = State::Stepping(step);
@@ -128,7 +132,9 @@ impl Engine {
     fn pass(&mut self, stretch: &Stretch, steps: u64) {
         self.counters.output_tokens += u64::from(self.decoders.count()) * steps;
         self.counters.steps += steps - 1;
-        self.count_busy(stretch.boundary(1), stretch.boundary(steps));
+        if steps > 1 {
+            self.busy += stretch.behind_first(steps);
+        }
         self.decoders.pass(steps);
         if !self.every_token {
             self.stalls
@@ -138,28 +144,41 @@ impl Engine {
 
     /// Books what the steps that are over have done.
     pub(super) fn finish_steps(&mut self, stretch: &Stretch, out: &mut impl EngineEvents) {
-        let end = stretch.boundary(stretch.steps());
+        let end = stretch.last_boundary();
         let at = end.timestamp();
         self.reach(at);
         if stretch.steps() > 1 {
             self.pool.take(self.blocks_after_first(stretch.steps()));
         }
         self.pass(stretch, stretch.steps());
+        if let Some(speculation) = self.speculation {
+            // Windows first: who leaves and joins again is counted by its length.
+            while let Some(date) = self.decoders.take_due_window() {
+                if self.is_running(date.order, date.slot) {
+                    self.outgrow_window(date.slot);
+                }
+            }
+            self.accept_drafts(&speculation);
+        }
         if self.every_token {
             self.tell_decoded(at, out);
         }
         while let Some(date) = self.decoders.take_due() {
             if self.is_running(date.order, date.slot) {
-                match date.due {
+                match date.due() {
+                    Due::Window => self.outgrow_window(date.slot),
                     Due::Block => self.publish_answer(date),
                     Due::End => self.finish(date.slot, at, out),
                 }
             }
         }
         if !self.prefills.is_empty() {
-            for slot in std::mem::take(&mut self.prefills) {
+            let mut prefills = std::mem::take(&mut self.prefills);
+            std::mem::swap(&mut self.prefills, &mut self.spare);
+            for slot in prefills.drain(..) {
                 self.finish_chunk(slot, end, out);
             }
+            self.spare = prefills;
         }
         if self.running.len() > 2 * self.running() + 64 {
             let slots = &self.slots;
@@ -174,37 +193,52 @@ impl Engine {
         };
     }
 
-    /// Tells of a token of each that decodes.
+    /// Tells of the tokens of each that decodes.
     fn tell_decoded(&mut self, at: Timestamp, out: &mut impl EngineEvents) {
+        let steps = self.decoders.steps();
         for &(order, slot) in &self.running {
             let sequence = &mut self.slots[slot as usize];
             if sequence.order == order && sequence.joined.is_some() {
-                sequence.told += 1;
-                out.tokens(at, sequence.request.index, 1);
+                let emitted = sequence.emitted + sequence.decoded(steps);
+                let new = emitted - std::mem::replace(&mut sequence.told, emitted);
+                out.tokens(at, sequence.request.index, new);
             }
         }
     }
 
-    /// Makes a block of the answer known, and notes when the next one is.
+    /// Notes that a context is as long as the window. A draft may have taken it further already.
+    fn outgrow_window(&mut self, slot: u32) {
+        let sequence = &self.slots[slot as usize];
+        let stored = sequence.computed + sequence.decoded(self.decoders.steps());
+        if stored + 1 == self.window_tokens {
+            self.decoders.outgrow();
+        }
+    }
+
+    /// Makes a block of the answer known, and notes when the next one is. A draft may have filled it
+    /// earlier than was noted.
     fn publish_answer(&mut self, date: Date) {
         let sequence = &mut self.slots[date.slot as usize];
-        let known = sequence.known as usize;
-        if let Some(&hash) = sequence.request.blocks.get(known) {
+        let stored = sequence.computed + sequence.decoded(self.decoders.steps());
+        let full = |known: u32| (known + 1) * self.block_tokens;
+        if stored < full(sequence.known) {
+            return;
+        }
+        while let Some(&hash) = sequence.request.blocks.get(sequence.known as usize) {
+            if stored < full(sequence.known) {
+                let next = date.step() + u64::from(full(sequence.known) - stored);
+                let next = Date::new(next, Due::Block, date.order, date.slot);
+                return self.decoders.note(next);
+            }
             self.pool.publish(hash);
             sequence.known += 1;
-            if sequence.request.blocks.len() > known + 1 {
-                self.decoders.note(Date {
-                    step: date.step + u64::from(self.block_tokens),
-                    ..date
-                });
-            }
         }
     }
 
     /// Books a chunk that was computed: more of the prompt, or the token behind it.
     fn finish_chunk(&mut self, slot: u32, end: Fine, out: &mut impl EngineEvents) {
         let at = end.timestamp();
-        let (steps, block_tokens) = (self.decoders.steps(), self.block_tokens);
+        let block_tokens = self.block_tokens;
         let sequence = &mut self.slots[slot as usize];
         sequence.computed += std::mem::take(&mut sequence.scheduled);
         if self.prefix_cache {
@@ -229,35 +263,42 @@ impl Engine {
             sequence.told += 1;
             out.tokens(at, sequence.request.index, 1);
         }
-        sequence.joined = Some(steps);
-        self.decoders.join(sequence.computed);
-        let left = sequence.request.output_tokens - sequence.emitted;
-        if left == 0 {
+        sequence.first_step = self.decoders.steps();
+        self.join_decoders(slot);
+        let sequence = &self.slots[slot as usize];
+        if sequence.emitted == sequence.request.output_tokens {
             self.finish(slot, at, out);
-            return;
         }
-        let date = Date {
-            step: steps + u64::from(left),
-            order: sequence.order,
-            due: Due::End,
-            slot,
-        };
-        self.decoders.note(date);
+    }
+
+    /// Takes a sequence in among those that decode, and notes what will be due of it.
+    pub(super) fn join_decoders(&mut self, slot: u32) {
+        let steps = self.decoders.steps();
+        let sequence = &mut self.slots[slot as usize];
+        sequence.joined = Some(steps);
+        let order = sequence.order;
+        if let Some(outgrown) = self.decoders.join(sequence.computed) {
+            let date = Date::new(steps + outgrown, Due::Window, order, slot);
+            self.decoders.note(date);
+        }
+        let left = sequence.request.output_tokens - sequence.emitted;
+        let end = steps + u64::from(left);
+        self.decoders.note(Date::new(end, Due::End, order, slot));
         if self.prefix_cache && sequence.request.blocks.len() > sequence.known as usize {
-            let full = (sequence.known + 1) * block_tokens;
-            self.decoders.note(Date {
-                step: steps + u64::from(full - sequence.computed),
-                due: Due::Block,
-                ..date
-            });
+            let full = (sequence.known + 1) * self.block_tokens;
+            let filled = steps + u64::from(full.saturating_sub(sequence.computed));
+            self.decoders
+                .note(Date::new(filled, Due::Block, order, slot));
         }
     }
 
     /// The longest gap between two tokens of a sequence so far.
     pub(super) fn longest_gap(&self, slot: u32) -> Option<Span> {
         let sequence = &self.slots[slot as usize];
-        let joined = sequence.joined;
-        let since = joined.and_then(|joined| self.stalls.longest_after(joined));
+        if sequence.joined.is_none() {
+            return sequence.longest_gap;
+        }
+        let since = self.stalls.longest_after(sequence.first_step);
         sequence.longest_gap.max(since)
     }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
-use goodput_perf_model::{Experts, Profile, StepTime};
+use goodput_perf_model::{Experts, Profile, Speculation, StepTime, Window};
 use goodput_record::{Outcome, Timestamp};
 use goodput_sim::{Engine, EngineEvents, EngineRequest};
 use proptest::prelude::*;
@@ -177,9 +177,27 @@ fn profiles() -> impl Strategy<Value = Profile> {
                     per_token: 2,
                     read_s: micros(weights),
                 }),
+                tile_tokens: if moe { 0 } else { 8 },
+                window: (compute % 2 == 0).then(|| Window {
+                    tokens: 20 + 5 * compute,
+                    context_s: micros(context) / 2e4,
+                }),
+                ..StepTime::default()
             },
             ..Profile::builtin("laptop").unwrap()
         }
+    })
+}
+
+/// The same, some of them with drafts.
+fn drafting() -> impl Strategy<Value = Profile> {
+    (profiles(), prop::option::of((1..5_u32, 0.0..1.0_f64))).prop_map(|(mut profile, drafts)| {
+        profile.step_time.speculation = drafts.map(|(draft_tokens, acceptance)| Speculation {
+            draft_tokens,
+            acceptance,
+            draft_s: 1e-4,
+        });
+        profile
     })
 }
 
@@ -239,7 +257,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn many_steps_at_once_are_the_steps_one_by_one(profile in profiles(), asks in asks()) {
+    fn many_steps_at_once_are_the_steps_one_by_one(profile in drafting(), asks in asks()) {
         let slow = play(Engine::new(&profile), true, &profile, &asks);
         let fast = play(Engine::new(&profile).fast_forward(), false, &profile, &asks);
         let (one, other) = without_gaps(slow.1, fast.1);
@@ -249,7 +267,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_seen_in_between_is_the_same(profile in profiles(), asks in asks(), every in 100..40_000_u64) {
+    fn what_is_seen_in_between_is_the_same(profile in drafting(), asks in asks(), every in 100..40_000_u64) {
         let mut slow = Engine::new(&profile);
         let mut fast = Engine::new(&profile).fast_forward();
         let (mut told, mut skipped) = (Log::default(), Log::default());

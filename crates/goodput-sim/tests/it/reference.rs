@@ -1,7 +1,7 @@
 //! The rules of the engine once more, one step and one sequence at a time, in the plainest form:
 //! what the engine under test does with sums and stretches is held against it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
 
 use goodput_perf_model::{Batch, Profile};
 use goodput_sim::EngineRequest;
@@ -70,11 +70,11 @@ impl Blocks {
     }
 
     fn publish(&mut self, hash: u64) {
-        if self.holders.contains_key(&hash) {
+        if let Entry::Vacant(unknown) = self.holders.entry(hash) {
+            unknown.insert(1);
+        } else {
             self.hold(hash);
             self.free.push_back(None);
-        } else {
-            self.holders.insert(hash, 1);
         }
     }
 
@@ -146,6 +146,7 @@ impl Reference {
 
     fn schedule(&mut self, now: f64) -> Batch {
         let budget = self.profile.max_batched_tokens.get();
+        let window = self.profile.step_time.window_tokens();
         let mut batch = Batch::default();
         let mut evicted = false;
         let mut place = 0;
@@ -170,7 +171,7 @@ impl Reference {
                 break;
             };
             sequence.held += needs;
-            book(sequence, tokens, &mut batch);
+            book(sequence, tokens, window, &mut batch);
             place += 1;
         }
         while !evicted && self.admit(now, &mut batch) {}
@@ -180,6 +181,7 @@ impl Reference {
     fn admit(&mut self, now: f64, batch: &mut Batch) -> bool {
         let profile = &self.profile;
         let block = profile.block_tokens.get();
+        let window = profile.step_time.window_tokens();
         let budget = profile.max_batched_tokens.get() - batch.tokens();
         let full = self.running.len() >= profile.max_num_seqs.get() as usize;
         let Some(first) = self.waiting.front().filter(|_| budget > 0 && !full) else {
@@ -211,7 +213,7 @@ impl Reference {
         sequence.held = known + needs;
         let index = sequence.request.index;
         self.log.push((now, Told::Admitted(index, known * block)));
-        book(&mut sequence, tokens, batch);
+        book(&mut sequence, tokens, window, batch);
         self.running.push(sequence);
         true
     }
@@ -264,9 +266,9 @@ impl Reference {
     }
 }
 
-fn book(sequence: &mut Sequence, tokens: u32, batch: &mut Batch) {
+fn book(sequence: &mut Sequence, tokens: u32, window: u32, batch: &mut Batch) {
     if sequence.emitted > 0 && sequence.missing() == 1 {
-        batch.decode(sequence.length());
+        batch.decode(sequence.length(), window);
     } else {
         batch.prefill(sequence.computed, tokens);
     }

@@ -8,6 +8,7 @@
 mod bad_input;
 mod bench;
 mod boots;
+mod calibrate;
 mod client;
 mod faces;
 mod failures;
@@ -19,6 +20,7 @@ mod long_runs;
 mod messages;
 mod outages;
 mod program;
+mod queueing;
 mod results;
 mod secrets;
 mod server;

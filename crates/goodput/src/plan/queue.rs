@@ -1,0 +1,99 @@
+//! `goodput plan queue`: how long requests wait, by the classics of queueing.
+
+use std::num::NonZeroU32;
+
+use goodput_config::{parse_duration, parse_percent};
+use goodput_perf_model::{
+    Demand,
+    queueing::{Question, QueueError, View, Views, overview, views},
+};
+use goodput_report::queue as face;
+
+use crate::{
+    emulate::profile,
+    exit::{Exit, Failure},
+    flags::{QueueFlags, QueueFormat},
+    print,
+    talk::Voice,
+};
+
+/// Prints the table; a queue that grows without end is a no.
+pub(crate) fn queue(flags: &QueueFlags, voice: Voice) -> Result<Exit, Failure> {
+    let seen = replica(flags, voice)?;
+    let question = question(flags, seen.as_ref())?;
+    let answer = overview(&question);
+    let unstable = match &answer {
+        Err(QueueError::Unstable { .. }) | Ok(_) => answer.is_err(),
+        Err(error) => return Err(Failure::usage(error.to_string())),
+    };
+    let document = face::Document {
+        question,
+        answer: answer.ok(),
+        views: seen,
+    };
+    print(&match flags.format {
+        QueueFormat::Human => face::human(&document, voice.style_out()),
+        QueueFormat::Json => face::json(&document),
+    })?;
+    Ok(if unstable { Exit::No } else { Exit::Yes })
+}
+
+/// The profile that was named, seen as servers.
+fn replica(flags: &QueueFlags, voice: Voice) -> Result<Option<Views>, Failure> {
+    let (Some(name), Some(input), Some(output)) = (&flags.profile, flags.input, flags.output)
+    else {
+        return Ok(None);
+    };
+    let profile = profile(name, voice)?;
+    let whole = u64::from(input) + u64::from(output);
+    if whole > profile.kv_tokens() || whole > u64::from(profile.context_limit) {
+        let most = profile.kv_tokens().min(profile.context_limit.into());
+        let message = format!("a request of {whole} tokens never fits: {name} holds {most}");
+        return Err(Failure::usage(message).hint("ask for fewer tokens, or name another profile"));
+    }
+    let demand = Demand::of(&[(input, output)]);
+    Ok(demand.map(|demand| views(&profile, &demand, flags.rate)))
+}
+
+fn question(flags: &QueueFlags, seen: Option<&Views>) -> Result<Question, Failure> {
+    let (service_s, servers) = match (seen, &flags.service, flags.mu) {
+        (Some(Views { places, .. }), _, _) => {
+            let View {
+                servers, service_s, ..
+            } = *places;
+            (service_s, servers)
+        }
+        (None, Some(text), _) => (service(text)?, servers(flags)),
+        (None, None, Some(mu)) if mu.is_finite() && mu > 0.0 => (1.0 / mu, servers(flags)),
+        (None, None, mu) => {
+            let given = mu.map_or_else(|| "nothing".to_owned(), |mu| mu.to_string());
+            return Err(Failure::usage(format!(
+                "--mu: {given} is not a rate above 0"
+            )));
+        }
+    };
+    let cut = parse_percent(&flags.cut)
+        .map_err(|e| Failure::usage(format!("--cut: {e}").replace('\n', "; ")))?;
+    Ok(Question {
+        rate_per_s: flags.rate,
+        service_s,
+        servers,
+        scv_arrivals: flags.scv_arrivals,
+        scv_service: flags.scv_service,
+        cut: cut.share(),
+    })
+}
+
+fn servers(flags: &QueueFlags) -> NonZeroU32 {
+    NonZeroU32::new(flags.servers).unwrap_or(NonZeroU32::MIN)
+}
+
+fn service(text: &str) -> Result<f64, Failure> {
+    match parse_duration(text) {
+        Ok(span) if !span.is_zero() => Ok(span.as_secs_f64()),
+        Ok(_) => Err(Failure::usage("--service: a service takes time").hint("e.g. 120ms")),
+        Err(e) => Err(Failure::usage(
+            format!("--service: {e}").replace('\n', "; "),
+        )),
+    }
+}
