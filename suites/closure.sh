@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Closure: one workload and seed through the simulator alone, and through load generator, socket and emulator. At every
 # valid load TPOT p50 agrees within 3 %, TTFT p50 within 5 % or 3 ms, goodput within 3 %, and both served the same
-# requests. Under two minutes; wants two quiet cores, so a second try is allowed.
+# requests. Two to three minutes; wants two quiet cores, so a second try is allowed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT

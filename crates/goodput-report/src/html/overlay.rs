@@ -139,7 +139,7 @@ fn variants(what_if: &WhatIf) -> String {
     let at = what_if.at.as_deref().filter(|_| !below.is_empty());
     let heading = at.map_or_else(String::new, |at| {
         format!(
-            "<tr><th colspan=\"{columns}\">At {}, the base's operating point</tr>",
+            "<tr><th colspan=\"{columns}\">At {}, where the base was found to operate</tr>",
             escape(at)
         )
     });
