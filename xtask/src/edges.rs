@@ -68,9 +68,26 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "a sweep in virtual time: workload, engine, books and strategy, without a socket",
     ),
     (
+        "goodput-planner",
+        &[
+            "goodput-config",
+            "goodput-ledger",
+            "goodput-perf-model",
+            "goodput-record",
+            "goodput-sim",
+            "goodput-slo",
+            "goodput-stats",
+            "goodput-sweep",
+            "goodput-virtual",
+            "goodput-workload",
+        ],
+        "from demand, a measured or simulated replica, SLO and prices to replicas; sends nothing",
+    ),
+    (
         "goodput-report",
         &[
             "goodput-ledger",
+            "goodput-planner",
             "goodput-record",
             "goodput-slo",
             "goodput-stats",

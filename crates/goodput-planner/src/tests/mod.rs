@@ -1,0 +1,4 @@
+//! Exact rules first, then replicas whose truth is known, then simulated ones.
+
+mod budgets;
+mod sizes;
