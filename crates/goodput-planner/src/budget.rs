@@ -161,7 +161,7 @@ pub fn find(
 /// share is taken to miss together until misses were seen (see
 /// [`goodput_stats::attainment_interval`]): twice what a run without a miss would need, up to the
 /// most that a look may cost.
-fn provable(in_flight: f64, objective: f64) -> u32 {
+pub(crate) fn provable(in_flight: f64, objective: f64) -> u32 {
     const SURE: f64 = 1.96 * 1.96;
     const MOST: f64 = 300_000.0;
     let company = 1.0 + goodput_stats::COMPANY * in_flight;
@@ -274,7 +274,8 @@ impl Search<'_> {
 
 /// Whether someone waits for the first token or reads along: an SLO that bounds only the end of an answer, or of
 /// a session, is of a class that nobody watches.
-pub(crate) fn interactive(slo: &Slo) -> bool {
+#[must_use]
+pub fn interactive(slo: &Slo) -> bool {
     let ends = |metric| matches!(metric, Metric::E2e | Metric::Trajectory);
     slo.is_streamed() && !slo.clauses().iter().all(|clause| ends(clause.metric))
 }

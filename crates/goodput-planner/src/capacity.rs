@@ -4,7 +4,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::{
-    budget::{Budget, NoBudget},
+    budget::{Budget, NoBudget, provable},
     demand::{Demand, DemandError, plain},
     figure::{Assumption, Figure},
     plain::{PlainPage, page},
@@ -174,6 +174,8 @@ pub fn plan(
         seen: Vec::new(),
     };
     let ladder: Vec<Rung> = LADDER.iter().map(|&share| looks.rung(share)).collect();
+    let proof = provable(budget.at.in_flight_mean, budget.objective);
+    looks.requests = looks.requests.max(proof);
     let mut sized = Vec::new();
     for demand in &question.demands {
         let burst = demand.burst.map(|burst| burst.ratio);

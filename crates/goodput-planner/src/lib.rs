@@ -20,7 +20,7 @@ mod size;
 mod tests;
 mod work;
 
-pub use budget::{Budget, Effort, Found, NoBudget, find};
+pub use budget::{Budget, Effort, Found, NoBudget, find, interactive};
 pub use capacity::{
     Answer, CapacityPlan, LADDER, PLAN_SCHEMA_VERSION, PlanError, Question, Rung, plan,
 };

@@ -303,6 +303,6 @@ pub fn measured(result: &RunResult) -> Vec<LoadFigures> {
             .total_cmp(&b.load())
             .then(b.requests.cmp(&a.requests))
     });
-    rows.dedup_by(|later, kept| later.load() == kept.load());
+    rows.dedup_by(|later, kept| later.load().total_cmp(&kept.load()).is_eq());
     rows.into_iter().map(LoadFigures::of_row).collect()
 }

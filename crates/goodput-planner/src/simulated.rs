@@ -40,7 +40,7 @@ pub fn plan_simulated(
     let guess = replica.guess().ok_or(NoBudget::Unlimited)?;
     let mut replicas = needed(guess)?;
     let (mut one, mut found) = searched(replica, bursts, replicas, guess, effort)?;
-    if bursts.is_some() {
+    if bursts.is_some_and(|index| index > 1.0) {
         let now = needed(found.at.rate_req_s)?;
         let (few, many) = (now.min(replicas) as f64, now.max(replicas) as f64);
         if many / few > FAR {

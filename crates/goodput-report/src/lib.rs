@@ -20,6 +20,7 @@ pub mod json;
 pub mod junit;
 pub mod markdown;
 pub mod number;
+pub mod plan;
 #[cfg(test)]
 mod sample;
 mod style;

@@ -2,6 +2,7 @@
 
 mod compare;
 mod measure;
+mod plan;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,8 @@ pub(crate) use compare::{CompareFlags, CompareFormat, Undecided};
 pub(crate) use measure::{
     Api, BenchFlags, EmulateFlags, EmulatorFlags, Http, RunFlags, ServerFlags, SweepFlags,
 };
+
+pub(crate) use plan::{CapacityFlags, PlanFaces, PlanFlags, PlanFormat, PlanPage, PlanVerb};
 
 /// How much load can this LLM server take before users notice?
 #[derive(Debug, Parser)]
@@ -94,6 +97,12 @@ pub(crate) enum Verb {
         goodput compare main branch --fail-on 'goodput_tok_s < -3%' --fail-on 'ttft_p99_ms > +10%'\n  \
         goodput compare main branch --rules gate.toml --junit gate.xml --format markdown")]
     Compare(CompareFlags),
+    /// Plan: how many replicas a demand needs, with headroom, evidence and cost
+    #[command(after_help = "Examples:\n  \
+        goodput plan --rate 95 --from runs/chat-1130 --price 2.50\n  \
+        goodput plan --trace prod.jsonl --profile qwen3-8b-h100 --slo chat --growth 8% --months 0,6,12\n  \
+        goodput plan --rate 95 --profile qwen3-8b-h100 --page pm")]
+    Plan(PlanFlags),
     /// Render a result folder again, read another tool's result, or merge shards
     #[command(after_help = "Examples:\n  \
         goodput report runs/chat-1130\n  \

@@ -9,6 +9,7 @@ mod exit;
 mod flags;
 mod manual;
 mod measure;
+mod plan;
 mod process_list;
 mod report;
 mod slo;
@@ -44,6 +45,7 @@ fn run(verb: Verb, voice: Voice) -> Result<Exit, Failure> {
         Verb::Sweep(flags) => measure::sweep(&flags, voice),
         Verb::Bench(flags) => measure::bench(&flags, voice),
         Verb::Compare(flags) => compare::compare(&flags, voice),
+        Verb::Plan(flags) => plan::plan(&flags, voice),
         Verb::Report(flags) => report::report(&flags, voice),
         Verb::Trace(TraceVerb::Inspect(flags)) => trace::inspect(&flags, voice),
         Verb::Trace(TraceVerb::Convert { trace, out }) => trace::convert(&trace, &out, voice),

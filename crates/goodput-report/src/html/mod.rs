@@ -6,6 +6,7 @@ mod headline;
 mod lessons;
 mod overlay;
 mod page;
+mod plan;
 mod point;
 mod table;
 mod text;
@@ -18,6 +19,7 @@ use crate::chart::{self, Measure, Spread};
 pub use overlay::overlay;
 pub use page::Html;
 use page::Page;
+pub use plan::capacity;
 
 /// The whole page: answers first, then the evidence, then what was tested and what words mean.
 ///

@@ -31,6 +31,7 @@ use goodput_config::TextError;
 pub(crate) use observer::lock;
 use setup::fresh_seed;
 pub(crate) use signals::Signals;
+pub(crate) use workload::{choose as choose_workload, load as load_workload};
 
 use crate::{
     exit::{Exit, Failure},
