@@ -39,7 +39,7 @@ impl Effort {
         Self {
             coarse: (fine / 5).max(200),
             fine,
-            decides: 5,
+            decides: 4,
         }
     }
 }
@@ -131,25 +131,20 @@ const RESOLVED: f64 = 1.015;
 /// Nothing below this share of the guess is tried: by the mean field such a replica is idle.
 const IDLE: f64 = 0.01;
 
-/// Looks for the highest rate at which `model` surely keeps `objective`, from `guess` on.
+/// Looks for the highest rate at which `model` surely keeps its objective, from `guess` on.
 ///
 /// Short looks bracket the rate at which the share of good requests crosses the objective; long ones
 /// then ask for the lower end of the interval. All loads meet the same random numbers, so
 /// the share falls with the rate nearly everywhere, and bisection is sound.
-pub fn find(
-    model: &mut dyn ReplicaModel,
-    guess: f64,
-    objective: f64,
-    effort: Effort,
-) -> Result<Found, NoBudget> {
+pub fn find(model: &mut dyn ReplicaModel, guess: f64, effort: Effort) -> Result<Found, NoBudget> {
     let mut search = Search {
         model,
-        objective,
         looked_at: 0,
         in_flight: 0.0,
+        objective: 0.0,
     };
     let (low, high) = search.bracket(guess, effort)?;
-    let proof = provable(search.in_flight, objective);
+    let proof = provable(search.in_flight, search.objective);
     let effort = Effort {
         fine: effort.fine.max(proof),
         ..effort
@@ -171,8 +166,9 @@ pub(crate) fn provable(in_flight: f64, objective: f64) -> u32 {
 
 struct Search<'a> {
     model: &'a mut dyn ReplicaModel,
-    objective: f64,
     looked_at: u32,
+    /// The objective of what was looked at last.
+    objective: f64,
     /// Requests in flight at the highest load that seemed to keep the objective.
     in_flight: f64,
 }
@@ -181,7 +177,8 @@ impl Search<'_> {
     fn look(&mut self, rate: f64, requests: u32) -> LoadFigures {
         self.looked_at += 1;
         let at = self.model.at(rate, requests);
-        if at.seems_to_keep(self.objective) {
+        self.objective = at.objective;
+        if at.seems_to_keep() {
             self.in_flight = self.in_flight.max(at.in_flight_mean);
         }
         at
@@ -191,18 +188,18 @@ impl Search<'_> {
     fn bracket(&mut self, guess: f64, effort: Effort) -> Result<(f64, f64), NoBudget> {
         let first = 0.85 * guess;
         let at = self.look(first, effort.coarse);
-        if at.refused_share > 1.0 - self.objective {
+        if at.refused_share > 1.0 - at.objective {
             let share = at.refused_share;
             return Err(NoBudget::NeverFits { share });
         }
         let (mut low, mut high) = (first, first);
-        if at.seems_to_keep(self.objective) {
+        if at.seems_to_keep() {
             loop {
                 high = low * STRIDE;
                 if high > guess * 100.0 {
                     return Err(NoBudget::Unlimited);
                 }
-                if !self.look(high, effort.coarse).seems_to_keep(self.objective) {
+                if !self.look(high, effort.coarse).seems_to_keep() {
                     break;
                 }
                 low = high;
@@ -211,7 +208,7 @@ impl Search<'_> {
             loop {
                 low = high / STRIDE;
                 let at = self.look(low, effort.coarse);
-                if at.seems_to_keep(self.objective) {
+                if at.seems_to_keep() {
                     break;
                 }
                 high = low;
@@ -226,10 +223,7 @@ impl Search<'_> {
         }
         while high / low > ROUGH {
             let middle = libm::sqrt(low * high);
-            if self
-                .look(middle, effort.coarse)
-                .seems_to_keep(self.objective)
-            {
+            if self.look(middle, effort.coarse).seems_to_keep() {
                 low = middle;
             } else {
                 high = middle;
@@ -249,7 +243,7 @@ impl Search<'_> {
                 break;
             }
             let at = self.look(next, effort.fine);
-            if at.keeps(self.objective) {
+            if at.keeps() {
                 kept = Some(at);
             } else {
                 broken = Some(next);
@@ -368,7 +362,7 @@ impl Budget {
         let at = LoadFigures {
             attainment: Some(sell.attainment),
             interval: Some(Interval::from(Between { ..sell.interval })),
-            ..LoadFigures::of_row(&sell.row)
+            ..LoadFigures::of_row(&sell.row, result.objective())
         };
         Ok(Self {
             rate_req_s: Figure::new(

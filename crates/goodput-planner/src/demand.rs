@@ -109,8 +109,11 @@ impl Demand {
         })
     }
 
-    /// The demand of a trace, each of whose requests stands for `scale` requests. `arrivals_ns` are
-    /// its arrivals in rising order, in nanoseconds.
+    /// The demand of as many users as `scale` times those of a trace. `arrivals_ns` are its arrivals
+    /// in rising order, in nanoseconds.
+    ///
+    /// Peaks grow with the scale: everybody's afternoon is the same. What happens within seconds is
+    /// taken to be independent from one such trace to the next, so the index of dispersion stays.
     ///
     /// The driving rate is the highest mean over a quarter of an hour, wherever that begins; of a
     /// shorter trace, its mean. The burst is the highest mean over one `cold_start`. Both are seen in
@@ -151,9 +154,7 @@ impl Demand {
                 ratio: (rate / peak).max(1.0),
                 cold_start_s: cold_start.as_secs_f64(),
             }),
-            // Each request standing for several comes as several independent ones: the excess over
-            // Poisson grows with the rate.
-            dispersion: dispersion(arrivals_ns).map(|index| 1.0 + (index - 1.0).max(0.0) * scale),
+            dispersion: dispersion(arrivals_ns),
         })
     }
 }

@@ -1,19 +1,17 @@
 //! What one replica does under an open load: simulated, or read off a measured curve.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use goodput_ledger::{Mode, PointRow};
 use goodput_perf_model::{Demand as Work, Profile};
-use goodput_record::{Timestamp, span_of};
+use goodput_record::Timestamp;
 use goodput_slo::{Metric, Slo};
 use goodput_stats::Interval;
-use goodput_sweep::{
-    RunResult,
-    auto::{Look, Why},
-};
-use goodput_virtual::{Detail, PointPlan, Replica, Setting, run_point};
-use goodput_workload::{Arrivals, CoursePlan, Load, Settle, Shard, Window, Workload, WorkloadSpec};
+use goodput_sweep::RunResult;
+use goodput_workload::{Arrivals, Load, Shard, Workload, WorkloadSpec};
 use serde::Serialize;
+
+use crate::mix::{ClassLoad, run_mix};
 
 /// What was seen of one replica at one load. What is undefined is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,7 +20,9 @@ pub struct LoadFigures {
     pub rate_req_s: f64,
     /// Requests behind the figures.
     pub requests: u64,
-    /// Share of them that met the SLO.
+    /// Share of them that must meet the SLO.
+    pub objective: f64,
+    /// Share of them that met it.
     pub attainment: Option<f64>,
     /// Its 95 % interval.
     pub interval: Option<Interval>,
@@ -55,13 +55,14 @@ pub struct LoadFigures {
 }
 
 impl LoadFigures {
-    /// From a row of a sweep.
+    /// From a row of a sweep, of which this share must meet the SLO.
     #[must_use]
-    pub fn of_row(row: &PointRow) -> Self {
+    pub fn of_row(row: &PointRow, objective: f64) -> Self {
         let refused = row.outcomes.get("rejected").copied().unwrap_or(0);
         Self {
             rate_req_s: row.rate_req_s.unwrap_or(row.completed_req_s),
             requests: row.requests,
+            objective,
             attainment: row.slo_attainment,
             interval: row.attainment_interval.map(Interval::from),
             ttft_p50_ms: row.ttft_p50_ms,
@@ -82,21 +83,21 @@ impl LoadFigures {
 
     /// Whether it surely keeps the objective: the lower end of the interval does.
     #[must_use]
-    pub fn keeps(&self, objective: f64) -> bool {
-        self.valid && self.interval.is_some_and(|i| i.low >= objective)
+    pub fn keeps(&self) -> bool {
+        self.valid && self.interval.is_some_and(|i| i.low >= self.objective)
     }
 
     /// Whether it looks as if it did.
     #[must_use]
-    pub fn seems_to_keep(&self, objective: f64) -> bool {
-        self.valid && self.attainment.is_some_and(|a| a >= objective)
+    pub fn seems_to_keep(&self) -> bool {
+        self.valid && self.attainment.is_some_and(|a| a >= self.objective)
     }
 }
 
 /// One replica whose figures at a load can be asked for.
 ///
-/// The one place where a plan meets a simulator: a quicker one, or a pool behind a dispatcher, takes
-/// its place here.
+/// What stands behind it can change: one replica that is simulated by itself, or one of a pool behind
+/// a dispatcher.
 pub trait ReplicaModel {
     /// What it does at `rate_req_s`, seen over about so many requests.
     fn at(&mut self, rate_req_s: f64, requests: u32) -> LoadFigures;
@@ -114,14 +115,6 @@ pub struct Simulated {
     /// The seed of lengths and arrivals.
     pub seed: u64,
 }
-
-/// The share of a window for which the load runs before it opens: without it a short run is too
-/// kind, since its queues have had no time to form.
-const SETTLE_SHARE: f64 = 0.2;
-/// How often a point under way is looked at: this share of its window.
-const LOOK_SHARE: f64 = 0.04;
-/// A point is closed once it has this many times the misses its whole window may have.
-const LOST: f64 = 3.0;
 
 impl Simulated {
     /// A replica of this profile under this workload, judged by this SLO.
@@ -145,10 +138,9 @@ impl Simulated {
     #[must_use]
     pub fn one_of(&self, replicas: u64, dispersion: f64) -> Self {
         let index = 1.0 + (dispersion - 1.0).max(0.0) / replicas.max(1) as f64;
-        let arrivals = if index > 1.0 {
-            Arrivals::Gamma {
-                cv: libm::sqrt(index),
-            }
+        let cv = (libm::sqrt(index) * 1e3).round() / 1e3;
+        let arrivals = if cv > 1.0 {
+            Arrivals::Gamma { cv }
         } else {
             Arrivals::Poisson
         };
@@ -177,42 +169,23 @@ impl Simulated {
     }
 
     /// Where to begin to look for the highest rate that keeps the SLO, in requests per second: the
-    /// mean field's answer (limits of TPOT, slots and KV), which is too high by some percent where
-    /// it holds at all. `None` where nothing limits the rate.
+    /// mean field's answer. Percentiles ask for less. `None` where nothing limits the rate.
     #[must_use]
     pub fn guess(&self) -> Option<f64> {
-        let work = self.work()?;
-        let tpot = self.slos[0].clauses().iter().find_map(|clause| {
-            matches!(clause.metric, Metric::Tpot | Metric::TpotMedian)
-                .then(|| clause.fixed_bound())?
-        });
-        guess(&self.profile, &work, tpot)
+        guess(&self.profile, &self.work()?, &self.slos[0])
     }
 }
 
-/// The mean-field limit on the rate: `min` over the TPOT bound, the slots and the KV cache.
-pub(crate) fn guess(profile: &Profile, work: &Work, tpot: Option<Duration>) -> Option<f64> {
-    let step = &profile.step_time;
-    let mut step = *step;
-    // Arithmetic that outgrows the weight reads is work of each token; counted whole, since a guess
-    // that is too low costs a look more and one that is too high a saturated one.
-    step.prefill_s += step.compute_s;
-    let idle_s = step.overhead_s + step.weights_s + step.experts.map_or(0.0, |e| e.read_s);
-    let saturation = step.saturation_rate(work);
-    let by_tpot = tpot.and_then(|bound| {
-        let share = 1.0 - idle_s / bound.as_secs_f64();
-        (share > 0.0).then(|| saturation.map(|limit| limit * share))?
+/// The mean-field limit on the rate: what the replica keeps up with, and what keeps the SLO's bound
+/// on the time per output token in the mean.
+pub(crate) fn guess(profile: &Profile, work: &Work, slo: &Slo) -> Option<f64> {
+    let keeps_up = profile.capacity(work)?.rate_req_s;
+    let paced = slo.clauses().iter().find_map(|clause| {
+        let pace = matches!(clause.metric, Metric::Tpot | Metric::TpotMedian);
+        pace.then(|| clause.fixed_bound())?
     });
-    // Little's law on what a sequence holds: rate x tokens x a / (1 - rate / saturation) = most.
-    let by_room = |most: f64| {
-        let alone = idle_s * work.output_tokens / most;
-        1.0 / (alone + saturation.map_or(0.0, |limit| 1.0 / limit))
-    };
-    let slots = by_room(f64::from(profile.max_num_seqs.get()));
-    let kv = by_room(profile.kv_tokens() as f64 / work.context_tokens.max(1.0));
-    let limits = [by_tpot, Some(slots), Some(kv), saturation];
-    let least = limits.into_iter().flatten().fold(f64::INFINITY, f64::min);
-    (least.is_finite() && least > 0.0).then_some(least)
+    let by_pace = paced.and_then(|bound| profile.mean_rate_within(work, bound));
+    Some(by_pace.map_or(keeps_up, |rate| rate.min(keeps_up)))
 }
 
 /// How many requests the mean is taken over.
@@ -250,45 +223,15 @@ pub(crate) fn work_of(spec: &Arc<WorkloadSpec>, seed: u64) -> Option<Work> {
 
 impl ReplicaModel for Simulated {
     fn at(&mut self, rate_req_s: f64, requests: u32) -> LoadFigures {
+        let class = ClassLoad {
+            workload: &self.workload,
+            slo: &self.slos[0],
+            rate_req_s,
+            priority: 0,
+        };
         let window_s = f64::from(requests) / rate_req_s;
-        let setting = Setting {
-            bin: span_of((window_s / 2_000.0).clamp(0.1, 60.0)),
-            detail: Detail::Bins,
-            ..Setting::new(&self.workload, &self.slos, self.seed)
-        };
-        let load = Load::Open {
-            per_second: rate_req_s,
-        };
-        let course = CoursePlan {
-            // An answer of hours is late by any SLO; what is cut counts as missed.
-            drain: Duration::from_hours(1),
-            ..CoursePlan::new(
-                Settle::Fixed(span_of(window_s * SETTLE_SHARE)),
-                Window::Duration(span_of(window_s)),
-            )
-        };
-        let plan = PointPlan {
-            look_from: span_of(window_s * LOOK_SHARE),
-            most_in_flight: 2_000 + 8 * self.profile.max_num_seqs.get(),
-            ..PointPlan::new(0, load, course)
-        };
-        let may_miss = (1.0 - self.slos[0].objective().share) * f64::from(requests);
-        let every = span_of(window_s * LOOK_SHARE);
-        let mut next = Timestamp::ZERO;
-        let mut replica = Replica::new(&self.profile);
-        let measured = run_point(&mut replica, &setting, &plan, |books, opened, now| {
-            if now < next {
-                return Look::Wait;
-            }
-            next = now.after(every);
-            let missed = books.so_far(opened, now).missed as f64;
-            if missed > LOST * may_miss + 10.0 {
-                Look::Close(Why::Breaks)
-            } else {
-                Look::Wait
-            }
-        });
-        LoadFigures::of_row(&measured.row(&plan))
+        let mut figures = run_mix(&self.profile, &[class], window_s, self.seed);
+        figures.remove(0)
     }
 }
 
@@ -304,5 +247,9 @@ pub fn measured(result: &RunResult) -> Vec<LoadFigures> {
             .then(b.requests.cmp(&a.requests))
     });
     rows.dedup_by(|later, kept| later.load().total_cmp(&kept.load()).is_eq());
-    rows.into_iter().map(LoadFigures::of_row).collect()
+    let objective = result.objective();
+    let figures = rows
+        .into_iter()
+        .map(|row| LoadFigures::of_row(row, objective));
+    figures.collect()
 }

@@ -1,6 +1,5 @@
 //! A capacity plan from a simulated replica.
 
-use goodput_slo::Slo;
 use goodput_stats::mix;
 
 use crate::{
@@ -92,13 +91,8 @@ fn searched(
         Some(index) => replica.one_of(replicas, index),
         None => replica.clone(),
     };
-    let objective = objective(&replica.slos[0]);
-    let found = find(&mut one, guess, objective, effort)?;
+    let found = find(&mut one, guess, effort)?;
     Ok((one, found))
-}
-
-fn objective(slo: &Slo) -> f64 {
-    slo.objective().share
 }
 
 fn arrivals_of(arrivals: &str, from_trace: Option<f64>, replicas: u64) -> Assumption {

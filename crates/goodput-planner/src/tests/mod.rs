@@ -1,4 +1,5 @@
 //! Exact rules first, then replicas whose truth is known, then simulated ones.
 
 mod budgets;
+mod pools;
 mod sizes;
