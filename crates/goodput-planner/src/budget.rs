@@ -37,7 +37,7 @@ impl Effort {
     #[must_use]
     pub fn requests(fine: u32) -> Self {
         Self {
-            coarse: (fine / 5).max(200),
+            coarse: (fine / 4).max(1_000),
             fine,
             decides: 4,
         }
@@ -128,6 +128,9 @@ const STRIDE: f64 = 1.3;
 const ROUGH: f64 = 1.08;
 /// A bracket this narrow is the answer.
 const RESOLVED: f64 = 1.015;
+/// Nothing above this many times the guess is tried: the mean field knows what a replica keeps up
+/// with, and is not that wrong.
+const BEYOND: f64 = 4.0;
 /// Nothing below this share of the guess is tried: by the mean field such a replica is idle.
 const IDLE: f64 = 0.01;
 
@@ -154,13 +157,13 @@ pub fn find(model: &mut dyn ReplicaModel, guess: f64, effort: Effort) -> Result<
 
 /// Requests that it takes to prove an objective while so many are under way together, of which a
 /// share is taken to miss together until misses were seen (see
-/// [`goodput_stats::attainment_interval`]): twice what a run without a miss would need, up to the
-/// most that a look may cost.
+/// [`goodput_stats::attainment_interval`]): a third more than a run without a miss would need, up to
+/// the most that a look may cost.
 pub(crate) fn provable(in_flight: f64, objective: f64) -> u32 {
     const SURE: f64 = 1.96 * 1.96;
     const MOST: f64 = 300_000.0;
     let company = 1.0 + goodput_stats::COMPANY * in_flight;
-    let needed = 2.0 * SURE * company / (1.0 - objective);
+    let needed = 1.33 * SURE * company / (1.0 - objective);
     goodput_stats::whole_u32(needed.min(MOST))
 }
 
@@ -196,7 +199,7 @@ impl Search<'_> {
         if at.seems_to_keep() {
             loop {
                 high = low * STRIDE;
-                if high > guess * 100.0 {
+                if high > guess * BEYOND {
                     return Err(NoBudget::Unlimited);
                 }
                 if !self.look(high, effort.coarse).seems_to_keep() {

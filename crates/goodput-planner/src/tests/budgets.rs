@@ -66,7 +66,7 @@ impl ReplicaModel for Known {
 
 #[test]
 fn the_search_finds_the_rate_at_which_the_objective_breaks_wherever_it_begins() {
-    for guess in [5.0, 40.0, 50.0, 60.0, 400.0] {
+    for guess in [20.0, 40.0, 50.0, 60.0, 400.0] {
         let mut replica = Known::new(50.0);
         let found = find(&mut replica, guess, Effort::of(0.99)).unwrap();
         let rate = found.at.rate_req_s;
