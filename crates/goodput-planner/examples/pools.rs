@@ -1,6 +1,8 @@
 //! Pools compared: separate, one with priorities, one compromise, for several shares of batch work.
 //!
-//! `cargo run --release -p goodput-planner --example pools -- [REQUESTS] [SHARE]`
+//! `cargo run --release -p goodput-planner --example pools -- [REQUESTS] [SHARE] [SIGMA]`
+//!
+//! SIGMA is the standard deviation of the logarithm of all lengths; their means stay.
 
 #![expect(clippy::print_stdout, reason = "a study talks to whoever runs it")]
 #![expect(clippy::disallowed_methods, reason = "a study reads its arguments")]
@@ -19,8 +21,12 @@ fn main() {
         .unwrap_or(10_000);
     let only = std::env::args().nth(2).and_then(|a| a.parse().ok());
     let shares = only.map_or_else(|| vec![0.02, 0.1, 0.3], |share: f64| vec![share]);
+    let sigma = std::env::args()
+        .nth(3)
+        .and_then(|a| a.parse().ok())
+        .unwrap_or(0.5);
     for share in shares {
-        let plan = compare_pools(&mix(share, requests)).expect("a comparison");
+        let plan = compare_pools(&mix(share, requests, sigma)).expect("a comparison");
         println!("batch share {share}");
         for way in &plan.ways {
             println!(
@@ -45,17 +51,18 @@ fn main() {
     }
 }
 
-fn mix(share: f64, requests: u32) -> PoolQuestion {
+fn mix(share: f64, requests: u32, sigma: f64) -> PoolQuestion {
     let class = |name: &str, rate: f64, slo: &str, lengths: (u32, u32), priority| PoolClass {
         name: name.into(),
         rate_req_s: rate,
         slo: Slo::from_argument(slo).expect("an SLO"),
-        workload: workload(name, lengths),
+        workload: workload(name, lengths, sigma),
         priority,
     };
     let mut profile = Profile::builtin("qwen3-8b-h100").expect("a built-in profile");
     profile.kv_blocks = 28_000;
     profile.prefix_cache = false;
+    profile.step_time.pair_s = 0.0;
     let configurations = [512, 1_024, 2_048, 8_192]
         .into_iter()
         .map(|tokens| Profile {
@@ -71,7 +78,7 @@ fn mix(share: f64, requests: u32) -> PoolQuestion {
                 (452, 113),
                 0,
             ),
-            class("batch", 200.0 * share, "e2e<=600s", (3_530, 353), 1),
+            class("batch", 200.0 * share, "e2e<=600s", (4_000, 400), 1),
         ],
         configurations: configurations.collect(),
         price: None,
@@ -81,14 +88,19 @@ fn mix(share: f64, requests: u32) -> PoolQuestion {
     }
 }
 
-/// Log-normal lengths with these medians.
-fn workload(name: &str, (input, output): (u32, u32)) -> Arc<WorkloadSpec> {
+/// Log-normal lengths with these means.
+fn workload(name: &str, (input, output): (u32, u32), sigma: f64) -> Arc<WorkloadSpec> {
+    let lengths = |mean: u32| {
+        let median = f64::from(mean) * (-sigma * sigma / 2.0).exp();
+        format!(
+            ".log_normal = {{ median = {median:.0}, sigma = {sigma:?}, max = {} }}",
+            8 * mean
+        )
+    };
     let text = format!(
-        "class = \"{name}\"\noutput_policy = \"max_tokens\"\narrivals = \"poisson\"\n\
-         input.log_normal = {{ median = {input}, sigma = 0.5, max = {} }}\n\
-         output.log_normal = {{ median = {output}, sigma = 0.5, max = {} }}\n",
-        8 * input,
-        8 * output
+        "class = \"{name}\"\noutput_policy = \"max_tokens\"\narrivals = \"poisson\"\ninput{}\noutput{}\n",
+        lengths(input),
+        lengths(output)
     );
     Arc::new(WorkloadSpec::parse(name, &text).expect("a workload"))
 }

@@ -39,7 +39,7 @@ impl Effort {
         Self {
             coarse: (fine / 4).max(1_000),
             fine,
-            decides: 4,
+            decides: 6,
         }
     }
 }
@@ -254,7 +254,7 @@ impl Search<'_> {
             next = match (&kept, broken) {
                 (Some(kept), Some(broken)) if broken / kept.rate_req_s < RESOLVED => break,
                 (Some(kept), Some(broken)) => libm::sqrt(kept.rate_req_s * broken),
-                (Some(kept), None) => (kept.rate_req_s * 1.04).max(libm::sqrt(next * high)),
+                (Some(kept), None) => (kept.rate_req_s * 1.05).max(libm::sqrt(next * high)),
                 (None, _) => next * 0.96,
             };
         }

@@ -20,6 +20,7 @@ mod simulated;
 mod size;
 #[cfg(test)]
 mod tests;
+mod trajectory;
 mod work;
 
 pub use budget::{Budget, Effort, Found, NoBudget, find, interactive};
@@ -37,5 +38,9 @@ pub use simulated::plan_simulated;
 pub use size::{
     BATCH_TARGET, DecidedBy, INTERACTIVE_BAND, INTERACTIVE_TARGET, Rule, SizeError, Sizing,
     on_list, size,
+};
+pub use trajectory::{
+    AgentShape, SplitRow, SplitRule, Times, TrajectoryError, TrajectoryPlan, TrajectoryQuestion,
+    plan_trajectory,
 };
 pub use work::{scaled, shifted_rate, work_seconds};

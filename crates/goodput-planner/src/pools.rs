@@ -145,6 +145,9 @@ struct Shared<'a> {
     classes: &'a [PoolClass],
     prioritised: bool,
     seed: u64,
+    /// What the mean field says it keeps up with. A class that waits behind all others may wait for
+    /// minutes before a window shows that it would wait for ever.
+    most_req_s: f64,
 }
 
 impl Shared<'_> {
@@ -186,6 +189,7 @@ impl ReplicaModel for Shared<'_> {
         });
         let mut at = worst.expect("invariant: a shared pool has classes");
         at.rate_req_s = rate_req_s;
+        at.valid &= rate_req_s <= self.most_req_s;
         at
     }
 }
@@ -352,6 +356,9 @@ fn shared(question: &PoolQuestion, layout: Layout) -> Result<Way, PlanError> {
                 classes,
                 prioritised: layout == Layout::Priority,
                 seed: question.seed,
+                most_req_s: profile
+                    .capacity(&mixed)
+                    .map_or(f64::INFINITY, |c| c.rate_req_s),
             })
         },
     );

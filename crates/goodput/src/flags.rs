@@ -13,7 +13,10 @@ pub(crate) use measure::{
     Api, BenchFlags, EmulateFlags, EmulatorFlags, Http, RunFlags, ServerFlags, SweepFlags,
 };
 
-pub(crate) use plan::{CapacityFlags, PlanFaces, PlanFlags, PlanFormat, PlanPage, PlanVerb};
+pub(crate) use plan::{
+    CapacityFlags, PlanFaces, PlanFlags, PlanFormat, PlanPage, PlanVerb, PoolsFlags,
+    TrajectoryFlags,
+};
 
 /// How much load can this LLM server take before users notice?
 #[derive(Debug, Parser)]

@@ -3,3 +3,4 @@
 mod budgets;
 mod pools;
 mod sizes;
+mod trajectories;

@@ -1,6 +1,6 @@
 //! Plans as CSV: one answer a line.
 
-use goodput_planner::{CapacityPlan, Figure};
+use goodput_planner::{CapacityPlan, Figure, PoolsPlan, TrajectoryPlan};
 use serde_json::{Map, Value, json};
 
 use crate::csv::table;
@@ -99,4 +99,67 @@ pub fn plain(plan: &CapacityPlan) -> String {
 pub(super) fn row<const N: usize>(columns: &[&str], cells: [Value; N]) -> Value {
     let names = columns.iter().map(|&name| name.to_owned());
     Value::Object(names.zip(cells).collect::<Map<String, Value>>())
+}
+
+/// The columns of a comparison of pools, one layout a line.
+pub const POOLS: &[&str] = &[
+    "pools",
+    "fractional",
+    "replicas",
+    "with_spare",
+    "run_replicas",
+    "cost_per_hour",
+];
+
+/// Pools side by side.
+#[must_use]
+pub fn pools(plan: &PoolsPlan) -> String {
+    let rows: Vec<Value> = plan
+        .ways
+        .iter()
+        .map(|way| {
+            let of = |figure: &Figure| json!(figure.value);
+            let cells = [
+                json!(way.layout),
+                of(&way.fractional),
+                of(&way.replicas),
+                of(&way.with_spare),
+                of(&way.planned),
+                of(&way.cost_per_hour),
+            ];
+            row(POOLS, cells)
+        })
+        .collect();
+    table(POOLS, &rows)
+}
+
+/// The columns of a plan for trajectories, one rule a line.
+pub const TRAJECTORY: &[&str] = &[
+    "rule",
+    "steps_over_share",
+    "flagged_share",
+    "false_alarm_share",
+    "trajectories_per_s",
+    "cost_per_trajectory",
+];
+
+/// An agent's deadline, split by every rule.
+#[must_use]
+pub fn trajectory(plan: &TrajectoryPlan) -> String {
+    let rows: Vec<Value> = plan
+        .rules
+        .iter()
+        .map(|of| {
+            let cells = [
+                json!(of.rule),
+                json!(of.steps_over.value),
+                json!(of.flagged.value),
+                json!(of.false_alarms.value),
+                json!(of.trajectories_per_s.value),
+                json!(of.cost.value),
+            ];
+            row(TRAJECTORY, cells)
+        })
+        .collect();
+    table(TRAJECTORY, &rows)
 }

@@ -1,9 +1,14 @@
 //! Plans as Markdown.
 
-use goodput_planner::{Answer, Assumption, CapacityPlan, Figure};
+use goodput_planner::{Answer, Assumption, CapacityPlan, Figure, PoolsPlan, TrajectoryPlan};
 
-use super::{aim, bare, decided, figures, plain_sentences, replica, shown, with_interval};
-use crate::{markdown::cell, number::percent_short};
+use super::{
+    aim, bare, decided, figures, layout, plain_sentences, replica, shown, split, with_interval,
+};
+use crate::{
+    markdown::cell,
+    number::{fixed, number, percent_short},
+};
 
 /// A capacity plan.
 #[must_use]
@@ -123,4 +128,72 @@ pub(super) fn assumptions(all: &[Assumption]) -> String {
         );
     }
     out
+}
+
+/// Pools side by side.
+#[must_use]
+pub fn pools(plan: &PoolsPlan) -> String {
+    let mut out =
+        "# Pools\n\n| class | req/s | priority | workload | SLO |\n|---|--:|--:|---|---|\n"
+            .to_owned();
+    for class in &plan.classes {
+        let (name, workload, slo) = (cell(&class.name), cell(&class.workload), cell(&class.slo));
+        out += &format!(
+            "| {name} | {} | {} | {workload} | {slo} |\n",
+            bare(&class.demand_req_s),
+            class.priority
+        );
+    }
+    out += "\n| pools | fractional | whole | one may fail | run | an hour |\n|---|--:|--:|--:|--:|--:|\n";
+    for way in &plan.ways {
+        out += &format!(
+            "| {} | {} | {} | {} | {} | {} |\n",
+            layout(way.layout),
+            fixed(way.fractional.value, 2),
+            bare(&way.replicas),
+            bare(&way.with_spare),
+            bare(&way.planned),
+            cell(&shown(&way.cost_per_hour, plan.currency.as_deref()))
+        );
+    }
+    out += "\n| pools | classes | budget, req/s | configuration | from |\n|---|---|--:|---|---|\n";
+    for way in &plan.ways {
+        for pool in &way.pools {
+            out += &format!(
+                "| {} | {} | {} | {} | {} |\n",
+                layout(way.layout),
+                cell(&pool.classes.join(", ")),
+                bare(&pool.budget_req_s),
+                cell(&pool.configuration),
+                cell(&pool.budget_req_s.from)
+            );
+        }
+    }
+    out + &list("Findings", &plan.findings) + &assumptions(&plan.assumptions)
+}
+
+/// An agent's deadline, split by every rule.
+#[must_use]
+pub fn trajectory(plan: &TrajectoryPlan) -> String {
+    let money = |figure| cell(&shown(figure, plan.currency.as_deref()));
+    let mut out = format!(
+        "# Budgets of trajectories\n\n{} s for {} of trajectories; {} trajectories/s a replica keep it, {} each.\n\n\
+         | budgets by | steps over | flagged | in time all the same | trajectories/s | each costs |\n|---|--:|--:|--:|--:|--:|\n",
+        number(plan.deadline_s),
+        percent_short(plan.objective),
+        bare(&plan.trajectories_per_s),
+        money(&plan.cost)
+    );
+    for row in &plan.rules {
+        out += &format!(
+            "| {} | {} | {} | {} | {} | {} |\n",
+            split(row.rule),
+            with_interval(&row.steps_over),
+            with_interval(&row.flagged),
+            with_interval(&row.false_alarms),
+            bare(&row.trajectories_per_s),
+            money(&row.cost)
+        );
+    }
+    out + &list("Findings", &plan.findings) + &assumptions(&plan.assumptions)
 }

@@ -4,7 +4,9 @@ pub mod csv;
 pub mod markdown;
 pub mod terminal;
 
-use goodput_planner::{Answer, CapacityPlan, DecidedBy, Figure, JudgedBy, PlainPage};
+use goodput_planner::{
+    Answer, CapacityPlan, DecidedBy, Figure, JudgedBy, Layout, PlainPage, SplitRule,
+};
 
 use crate::number::{NONE, count, number, percent, percent_short, span_ms};
 
@@ -178,4 +180,24 @@ pub(crate) fn figures(answer: &Answer) -> Vec<(&'static str, &Figure)> {
         ));
     }
     all
+}
+
+/// A layout of pools in words.
+pub(crate) const fn layout(layout: Layout) -> &'static str {
+    match layout {
+        Layout::Separate => "separate",
+        Layout::Compromise => "one for all",
+        Layout::Priority => "one with priorities",
+    }
+}
+
+/// A rule of budgets in words.
+pub(crate) const fn split(rule: SplitRule) -> &'static str {
+    match rule {
+        SplitRule::Equal => "equal parts",
+        SplitRule::Proportional => "work",
+        SplitRule::VarianceAware => "variance",
+        SplitRule::EqualTail => "equal tail",
+        SplitRule::Online => "what is left, each step",
+    }
 }

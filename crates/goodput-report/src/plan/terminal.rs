@@ -1,10 +1,10 @@
 //! Plans as terminal text.
 
-use goodput_planner::{Answer, CapacityPlan};
+use goodput_planner::{Answer, CapacityPlan, PoolsPlan, SplitRow, TrajectoryPlan, Way};
 
-use super::{aim, bare, decided, plain_sentences, replica, shown, with_interval};
+use super::{aim, bare, decided, layout, plain_sentences, replica, shown, split, with_interval};
 use crate::{
-    number::percent_short,
+    number::{fixed, number, percent_short},
     style::{Ink, Style, wrap},
 };
 
@@ -303,4 +303,118 @@ fn assumptions(plan: &CapacityPlan, style: Style) -> String {
         out += &(style.paint(Ink::Faint, &format!("  {}", lines.join("\n    "))) + "\n");
     }
     out
+}
+
+/// Pools side by side.
+#[must_use]
+pub fn pools(plan: &PoolsPlan, style: Style) -> String {
+    let heads = ["CLASS", "req/s", "priority", "workload", "slo"];
+    let class = |c: &goodput_planner::ClassFacts| {
+        vec![
+            c.name.clone(),
+            bare(&c.demand_req_s),
+            c.priority.to_string(),
+            c.workload.clone(),
+            c.slo.clone(),
+        ]
+    };
+    let classes: Vec<Vec<String>> = plan.classes.iter().map(class).collect();
+    let mut out = columns(&heads, &classes, style) + "\n";
+    let heads = [
+        "POOLS",
+        "fractional",
+        "whole",
+        "one may fail",
+        "run",
+        "an hour",
+    ];
+    let way = |way: &Way| {
+        vec![
+            layout(way.layout).to_owned(),
+            fixed(way.fractional.value, 2),
+            bare(&way.replicas),
+            bare(&way.with_spare),
+            bare(&way.planned),
+            shown(&way.cost_per_hour, plan.currency.as_deref()),
+        ]
+    };
+    let ways: Vec<Vec<String>> = plan.ways.iter().map(way).collect();
+    out += &(columns(&heads, &ways, style) + "\n");
+    let heads = [
+        "REPLICA OF",
+        "classes",
+        "budget req/s",
+        "best configuration",
+    ];
+    let rows = plan.ways.iter().flat_map(|way| {
+        way.pools.iter().map(|pool| {
+            vec![
+                layout(way.layout).to_owned(),
+                pool.classes.join(" + "),
+                bare(&pool.budget_req_s),
+                pool.configuration.clone(),
+            ]
+        })
+    });
+    out += &(columns(&heads, &rows.collect::<Vec<_>>(), style) + "\n");
+    if let Some(best) = plan.best {
+        let text = "fewest replicas to run: headroom and one of each pool that may fail included";
+        out += &line("take", layout(best), text, style);
+    }
+    out + &findings(&plan.findings, style)
+}
+
+/// An agent's deadline, split by every rule.
+#[must_use]
+pub fn trajectory(plan: &TrajectoryPlan, style: Style) -> String {
+    let money = |figure| shown(figure, plan.currency.as_deref());
+    let mut out = String::new();
+    for one in &plan.assumptions {
+        out += &labelled(&one.name, &one.value, style);
+    }
+    let text = format!(
+        "{} s for {} of trajectories",
+        number(plan.deadline_s),
+        percent_short(plan.objective)
+    );
+    out += &labelled("deadline", &text, style);
+    let text = format!(
+        "{} trajectories/s a replica keep it ({} there), {} each",
+        bare(&plan.trajectories_per_s),
+        with_interval(&plan.kept),
+        money(&plan.cost)
+    );
+    out += &(labelled("load", &text, style) + "\n");
+    let heads = [
+        "BUDGETS BY",
+        "steps over %",
+        "flagged %",
+        "in time all the same %",
+        "trajectories/s",
+        "each costs",
+    ];
+    let row = |row: &SplitRow| {
+        vec![
+            split(row.rule).to_owned(),
+            bare(&row.steps_over),
+            bare(&row.flagged),
+            bare(&row.false_alarms),
+            bare(&row.trajectories_per_s),
+            money(&row.cost),
+        ]
+    };
+    let rows: Vec<Vec<String>> = plan.rules.iter().map(row).collect();
+    out += &(columns(&heads, &rows, style) + "\n");
+    let steps: Vec<String> = (1..=plan.shape.steps).map(|k| k.to_string()).collect();
+    let mut heads = vec!["BUDGET, ms, OF STEP"];
+    heads.extend(steps.iter().map(String::as_str));
+    let rows = plan.rules.iter().map(|row| {
+        let budgets = row.budgets_ms.iter().map(|ms| number(ms.round()));
+        std::iter::once(split(row.rule).to_owned())
+            .chain(budgets)
+            .collect()
+    });
+    out += &columns(&heads, &rows.collect::<Vec<Vec<String>>>(), style);
+    out += "the last rule splits what is left anew after each step: these are the budgets it begins with\n";
+    out + &findings(&plan.findings, style)
 }

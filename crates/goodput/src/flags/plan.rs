@@ -24,6 +24,89 @@ pub(crate) struct PlanFlags {
 pub(crate) enum PlanVerb {
     /// Replicas for a demand (what `plan` does by itself)
     Capacity(CapacityFlags),
+    /// Pools for several classes: separate, one for all, one with priorities
+    #[command(
+        after_help = "Example:\n  goodput plan pools pools.toml   # docs/planning.md shows one"
+    )]
+    Pools(PoolsFlags),
+    /// An agent's deadline split over its steps
+    #[command(after_help = "Example:\n  \
+        goodput plan trajectory --steps 10 --deadline 10s --profile qwen3-8b-h100 --price 2.50")]
+    Trajectory(TrajectoryFlags),
+}
+
+/// Flags of `plan pools`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PoolsFlags {
+    /// File with the classes and the configurations to choose from
+    pub(crate) file: PathBuf,
+    /// Replicas of each pool that may fail at once
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) spare: u32,
+    /// Price of one GPU for an hour, e.g. 2.50 or '€2.10'
+    #[arg(long, value_name = "PRICE")]
+    pub(crate) price: Option<String>,
+    /// Requests simulated at each load, at least
+    #[arg(long, value_name = "N", default_value_t = 4_000, hide_short_help = true,
+          value_parser = clap::value_parser!(u32).range(200..=10_000_000))]
+    pub(crate) requests: u32,
+    /// Seed of lengths and arrivals
+    #[arg(long, default_value_t = 1, hide_short_help = true)]
+    pub(crate) seed: u64,
+    /// Write plan.json and plan.md into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// What stdout carries
+    #[arg(long, value_enum, default_value_t = PlanFormat::Human)]
+    pub(crate) format: PlanFormat,
+}
+
+/// Flags of `plan trajectory`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TrajectoryFlags {
+    /// Steps of a trajectory
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) steps: u32,
+    /// The whole time it may take
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    pub(crate) deadline: String,
+    /// Share of trajectories that must keep it
+    #[arg(long, value_name = "PERCENT", default_value = "95%")]
+    pub(crate) objective: String,
+    /// Engine profile: a built-in name or a file
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) profile: String,
+    /// Tokens of the first prompt, the median
+    #[arg(long, value_name = "TOKENS", default_value_t = 2_500)]
+    pub(crate) first_input: u32,
+    /// Tokens that each step adds, the median: a tool's result
+    #[arg(long, value_name = "TOKENS", default_value_t = 400)]
+    pub(crate) next_input: u32,
+    /// Tokens of an answer, the median
+    #[arg(long, value_name = "TOKENS", default_value_t = 80)]
+    pub(crate) output: u32,
+    /// Spread of all lengths: standard deviation of their logarithm
+    #[arg(long, value_name = "SIGMA", default_value_t = 0.5)]
+    pub(crate) sigma: f64,
+    /// Time a tool takes between two steps
+    #[arg(long, value_name = "DURATION", default_value = "0s")]
+    pub(crate) tool: String,
+    /// Price of one GPU for an hour, e.g. 2.50 or '€2.10'
+    #[arg(long, value_name = "PRICE")]
+    pub(crate) price: Option<String>,
+    /// Trajectories simulated at each load
+    #[arg(long, value_name = "N", default_value_t = 1_000, hide_short_help = true,
+          value_parser = clap::value_parser!(u32).range(50..=1_000_000))]
+    pub(crate) trajectories: u32,
+    /// Seed of lengths and arrivals
+    #[arg(long, default_value_t = 1, hide_short_help = true)]
+    pub(crate) seed: u64,
+    /// Write plan.json and plan.md into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// What stdout carries
+    #[arg(long, value_enum, default_value_t = PlanFormat::Human)]
+    pub(crate) format: PlanFormat,
 }
 
 /// What stdout carries.

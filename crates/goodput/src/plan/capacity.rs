@@ -25,17 +25,18 @@ pub(super) fn plan(flags: &CapacityFlags, voice: Voice) -> Result<Exit, Failure>
             json: json::document(&plan),
             csv: faces::csv::capacity(&plan),
             markdown: faces::markdown::capacity(&plan),
-            html: html::capacity(&plan),
+            html: Some(html::capacity(&plan)),
         },
         PlanPage::Pm => Shown {
             human: faces::terminal::plain(&plan, style),
             json: json::document(&plan.plain),
             csv: faces::csv::plain(&plan),
             markdown: faces::markdown::plain(&plan),
-            html: html::capacity(&plan),
+            html: Some(html::capacity(&plan)),
         },
     };
-    deliver(&shown, &flags.faces, voice)?;
+    let faces = &flags.faces;
+    deliver(&shown, faces.out.as_deref(), faces.format, voice)?;
     let kept = |answer: &goodput_planner::Answer| {
         let interval = answer.attainment.interval;
         interval.is_none_or(|i| i.high >= plan.budget.objective)

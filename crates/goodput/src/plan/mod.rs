@@ -2,6 +2,8 @@
 
 mod capacity;
 mod inputs;
+mod pools;
+mod trajectory;
 
 use std::{fs, path::Path};
 
@@ -10,7 +12,7 @@ use goodput_results::write_whole;
 
 use crate::{
     exit::{Exit, Failure},
-    flags::{PlanFaces, PlanFlags, PlanFormat, PlanVerb},
+    flags::{PlanFlags, PlanFormat, PlanVerb},
     print,
     talk::Voice,
 };
@@ -20,6 +22,8 @@ pub(crate) fn plan(flags: &PlanFlags, voice: Voice) -> Result<Exit, Failure> {
     match &flags.verb {
         None => capacity::plan(&flags.capacity, voice),
         Some(PlanVerb::Capacity(flags)) => capacity::plan(flags, voice),
+        Some(PlanVerb::Pools(flags)) => pools::plan(flags, voice),
+        Some(PlanVerb::Trajectory(flags)) => trajectory::plan(flags, voice),
     }
 }
 
@@ -29,19 +33,23 @@ struct Shown {
     json: String,
     csv: String,
     markdown: String,
-    html: Html,
+    /// Where the plan has a page.
+    html: Option<Html>,
 }
 
 /// Prints a plan and writes its files.
-fn deliver(shown: &Shown, faces: &PlanFaces, voice: Voice) -> Result<(), Failure> {
-    if let Some(folder) = &faces.out {
+fn deliver(
+    shown: &Shown,
+    out: Option<&Path>,
+    format: PlanFormat,
+    voice: Voice,
+) -> Result<(), Failure> {
+    if let Some(folder) = out {
         write(shown, folder)?;
-        voice.say(&format!(
-            "{}/  plan.html  plan.md  plan.json",
-            folder.display()
-        ));
+        let page = shown.html.as_ref().map_or("", |_| "  plan.html");
+        voice.say(&format!("{}/{page}  plan.md  plan.json", folder.display()));
     }
-    print(match faces.format {
+    print(match format {
         PlanFormat::Human => &shown.human,
         PlanFormat::Json => &shown.json,
         PlanFormat::Csv => &shown.csv,
@@ -57,6 +65,8 @@ fn write(shown: &Shown, folder: &Path) -> Result<(), Failure> {
     };
     text("plan.json", &shown.json)?;
     text("plan.md", &shown.markdown)?;
-    write_whole(&folder.join("plan.html"), |out| shown.html.write(out))?;
+    if let Some(page) = &shown.html {
+        write_whole(&folder.join("plan.html"), |out| page.write(out))?;
+    }
     Ok(())
 }
