@@ -117,7 +117,7 @@ fn tightest_bound_s(slo: &Slo) -> f64 {
     let bounds = slo
         .clauses()
         .iter()
-        .filter_map(|clause| clause.fixed_bound());
+        .filter_map(goodput_slo::Clause::fixed_bound);
     bounds
         .map(|bound| bound.as_secs_f64())
         .fold(f64::INFINITY, f64::min)

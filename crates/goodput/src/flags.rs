@@ -14,8 +14,7 @@ pub(crate) use measure::{
 };
 
 pub(crate) use plan::{
-    CapacityFlags, PlanFaces, PlanFlags, PlanFormat, PlanPage, PlanVerb, PoolsFlags,
-    TrajectoryFlags,
+    CapacityFlags, PlanFlags, PlanFormat, PlanPage, PlanVerb, PoolsFlags, TrajectoryFlags,
 };
 
 /// How much load can this LLM server take before users notice?

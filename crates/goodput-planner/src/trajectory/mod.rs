@@ -463,7 +463,9 @@ fn findings(rows: &[SplitRow]) -> Vec<String> {
             online / equal
         )),
         (Some(_), None) => {
-            all.push("equal budgets are kept at no load: the late steps have more to do".to_owned())
+            all.push(
+                "equal budgets are kept at no load: the late steps have more to do".to_owned(),
+            );
         }
         _ => {}
     }

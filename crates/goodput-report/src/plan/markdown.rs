@@ -58,7 +58,7 @@ pub fn plain(plan: &CapacityPlan) -> String {
 
 fn size(plan: &CapacityPlan, answer: &Answer) -> String {
     let used = |count: &Figure, used: &Figure| format!("{} ({})", bare(count), shown(used, None));
-    let money = |figure| shown(figure, plan.currency.as_deref());
+    let money = |figure: &goodput_planner::Figure| shown(figure, plan.currency.as_deref());
     format!(
         "| {} | {} | {} | {} | **{}** | {} | {} | {} | {} | {} |\n",
         cell(&answer.label),

@@ -224,7 +224,7 @@ fn peak(answer: &Answer, style: Style) -> String {
 
 fn costs(plan: &CapacityPlan, answer: &Answer, style: Style) -> String {
     let mut out = String::new();
-    let money = |figure| shown(figure, plan.currency.as_deref());
+    let money = |figure: &goodput_planner::Figure| shown(figure, plan.currency.as_deref());
     let hour = money(&answer.cost.per_hour);
     out += &line(
         "cost",
@@ -347,7 +347,7 @@ pub fn pools(plan: &PoolsPlan, style: Style) -> String {
         "best configuration",
     ];
     let rows = plan.ways.iter().flat_map(|way| {
-        way.pools.iter().map(|pool| {
+        way.pools.iter().map(move |pool| {
             vec![
                 layout(way.layout).to_owned(),
                 pool.classes.join(" + "),
@@ -367,7 +367,7 @@ pub fn pools(plan: &PoolsPlan, style: Style) -> String {
 /// An agent's deadline, split by every rule.
 #[must_use]
 pub fn trajectory(plan: &TrajectoryPlan, style: Style) -> String {
-    let money = |figure| shown(figure, plan.currency.as_deref());
+    let money = |figure: &goodput_planner::Figure| shown(figure, plan.currency.as_deref());
     let mut out = String::new();
     for one in &plan.assumptions {
         out += &labelled(&one.name, &one.value, style);
