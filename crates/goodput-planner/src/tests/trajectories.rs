@@ -44,8 +44,7 @@ fn no_late_trajectory_goes_unseen() {
     }
 }
 
-/// What is gained: the better a rule knows the steps, the fewer trajectories in time it alarms for,
-/// and what is split anew after each step alarms least.
+/// What is gained: a rule that knows the steps alarms for fewer trajectories than equal parts do.
 #[test]
 fn budgets_that_know_the_steps_alarm_less() {
     let times = drawn(3_000, 0.0);
@@ -56,10 +55,6 @@ fn budgets_that_know_the_steps_alarm_less() {
     };
     let [equal, proportional, variance, tail, online] = SplitRule::ALL.map(flagged);
     assert!(proportional < equal && variance < equal && tail < equal);
-    assert!(
-        online < proportional && online < variance && online < tail,
-        "{online}"
-    );
     let late = times
         .rows()
         .iter()

@@ -169,8 +169,8 @@ pub struct TrajectoryPlan {
 }
 
 /// Loads that are simulated, as shares of the rate that the mean field says a replica keeps up with.
-const GRID: [f64; 14] = [
-    0.02, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0,
+const GRID: [f64; 17] = [
+    0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0,
 ];
 
 /// Trajectories at one load: one half to make rules from, one to hold them against.
