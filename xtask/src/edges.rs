@@ -84,11 +84,27 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "sweeps and pools in virtual time: workload, dispatch, engine, books and strategy, without a socket",
     ),
     (
+        "goodput-planner",
+        &[
+            "goodput-config",
+            "goodput-ledger",
+            "goodput-perf-model",
+            "goodput-record",
+            "goodput-sim",
+            "goodput-slo",
+            "goodput-stats",
+            "goodput-sweep",
+            "goodput-workload",
+        ],
+        "from demand, a measured or simulated replica, SLO and prices to replicas; sends nothing",
+    ),
+    (
         "goodput-report",
         &[
             "goodput-calibration",
             "goodput-ledger",
             "goodput-perf-model",
+            "goodput-planner",
             "goodput-record",
             "goodput-slo",
             "goodput-stats",

@@ -7,6 +7,7 @@
 //!
 //! This crate never reads a clock, a file or the network. Time arrives as [`Timestamp`].
 
+mod ends;
 mod gaps;
 mod open;
 mod outcome;
@@ -22,10 +23,11 @@ mod time;
 mod told;
 mod trajectory;
 
+pub use ends::TokenEnds;
 pub use gaps::{GapBuffer, Gaps};
 pub use open::{OpenRequest, Sink};
 pub use outcome::{FinishReason, Outcome, TimeoutPhase, TokenCount, UsageReport, Vantage};
-pub use request::{Arrival, End, RequestRecord, RequestSummary, TokenEnds};
+pub use request::{Arrival, End, RequestRecord, RequestSummary};
 pub use row::{Phase, RequestRow, RowContext, VerdictWord};
 pub use sample::EngineSample;
 pub use series::{Series, SeriesId, SeriesTable};

@@ -20,6 +20,7 @@ pub mod json;
 pub mod junit;
 pub mod markdown;
 pub mod number;
+pub mod plan;
 pub mod queue;
 #[cfg(test)]
 mod sample;

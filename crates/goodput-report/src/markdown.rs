@@ -121,7 +121,7 @@ fn figures(figures: &[&Compared]) -> String {
 
 /// Text as it may stand in a cell or a list item. What servers say of themselves is in it: it must not
 /// leave its cell, look like another thing, or call someone's attention by an `@name`.
-fn cell(text: &str) -> String {
+pub(crate) fn cell(text: &str) -> String {
     let mut out = String::new();
     let mut before = ' ';
     for c in text.chars() {

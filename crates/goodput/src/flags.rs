@@ -17,9 +17,12 @@ pub(crate) use measure::{
     Api, AskFlags, BenchFlags, EmulateFlags, EmulatorFlags, Http, LoadsFlags, RunFlags,
     ServerFlags, SweepFlags,
 };
-pub(crate) use plan::{PlanFlags, PlanVerb};
 pub(crate) use queue::{QueueFlags, QueueFormat};
 pub(crate) use simulate::SimulateFlags;
+
+pub(crate) use plan::{
+    CapacityFlags, PlanFlags, PlanFormat, PlanPage, PlanVerb, PoolsFlags, TrajectoryFlags,
+};
 
 /// How much load can this LLM server take before users notice?
 #[derive(Debug, Parser)]
@@ -109,14 +112,18 @@ pub(crate) enum Verb {
         goodput compare main branch --fail-on 'goodput_tok_s < -3%' --fail-on 'ttft_p99_ms > +10%'\n  \
         goodput compare main branch --rules gate.toml --junit gate.xml --format markdown")]
     Compare(CompareFlags),
-    /// Plan: how long requests wait
-    Plan(PlanFlags),
     /// Fit an engine profile to what was measured
     #[command(after_help = "Examples:\n  \
         goodput sweep --url http://vllm:8000/v1 --concurrency 1,4,16 --rate none --keep-gaps --out runs/low\n  \
         goodput calibrate runs/low --set max_num_seqs=256 --set max_batched_tokens=8192 --out engine.toml\n  \
         goodput calibrate runs/low runs/long --base qwen3-8b-h100 --out engine.toml")]
     Calibrate(CalibrateFlags),
+    /// Plan: how many replicas a demand needs, with headroom, evidence and cost
+    #[command(after_help = "Examples:\n  \
+        goodput plan --rate 95 --from runs/chat-1130 --price 2.50\n  \
+        goodput plan --trace prod.jsonl --profile qwen3-8b-h100 --slo chat --growth 8% --months 0,6,12\n  \
+        goodput plan --rate 95 --profile qwen3-8b-h100 --page pm")]
+    Plan(PlanFlags),
     /// Render a result folder again, read another tool's result, or merge shards
     #[command(after_help = "Examples:\n  \
         goodput report runs/chat-1130\n  \

@@ -8,6 +8,7 @@ mod curve;
 mod distribution;
 mod latency;
 mod overlay;
+pub(crate) mod plan;
 mod scale;
 mod timeline;
 

@@ -6,6 +6,7 @@ mod headline;
 mod lessons;
 mod overlay;
 mod page;
+mod plan;
 mod point;
 mod table;
 mod text;
@@ -19,6 +20,7 @@ pub(crate) use overlay::left_out;
 pub use overlay::{overlay, prediction, what_if};
 pub use page::Html;
 use page::Page;
+pub use plan::capacity;
 
 /// The whole page: answers first, then the evidence, then what was tested and what words mean.
 ///

@@ -43,7 +43,9 @@ pub(crate) use setup::fresh_seed;
 pub(crate) use signals::Signals;
 pub(crate) use source::{BIN, Observed, PointOrder, Seen, Source};
 pub(crate) use sweep::{Loads, run_loads};
-pub(crate) use workload::{agree, choose, facts as workload_facts};
+pub(crate) use workload::{
+    agree, choose, choose as choose_workload, facts as workload_facts, load as load_workload,
+};
 
 use crate::{
     exit::{Exit, Failure},

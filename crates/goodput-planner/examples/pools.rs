@@ -1,0 +1,106 @@
+//! Pools compared: separate, one with priorities, one compromise, for several shares of batch work.
+//!
+//! `cargo run --release -p goodput-planner --example pools -- [REQUESTS] [SHARE] [SIGMA]`
+//!
+//! SIGMA is the standard deviation of the logarithm of all lengths; their means stay.
+
+#![expect(clippy::print_stdout, reason = "a study talks to whoever runs it")]
+#![expect(clippy::disallowed_methods, reason = "a study reads its arguments")]
+
+use std::sync::Arc;
+
+use goodput_perf_model::Profile;
+use goodput_planner::{Effort, PoolClass, PoolQuestion, compare_pools};
+use goodput_slo::Slo;
+use goodput_workload::WorkloadSpec;
+
+fn main() {
+    let requests = std::env::args()
+        .nth(1)
+        .and_then(|a| a.parse().ok())
+        .unwrap_or(10_000);
+    let only = std::env::args().nth(2).and_then(|a| a.parse().ok());
+    let shares = only.map_or_else(|| vec![0.02, 0.1, 0.3], |share: f64| vec![share]);
+    let sigma = std::env::args()
+        .nth(3)
+        .and_then(|a| a.parse().ok())
+        .unwrap_or(0.5);
+    for share in shares {
+        let plan = compare_pools(&mix(share, requests, sigma)).expect("a comparison");
+        println!("batch share {share}");
+        for way in &plan.ways {
+            println!(
+                "  {:<12} {:>6.2} fractional, {:?} whole, {:?} with spares, {:?} planned  {}",
+                format!("{:?}", way.layout),
+                way.fractional.value.unwrap_or(f64::NAN),
+                way.replicas.value,
+                way.with_spare.value,
+                way.planned.value,
+                way.why_not.as_deref().unwrap_or(""),
+            );
+            for pool in &way.pools {
+                println!(
+                    "      {:?} {} {:?} {}",
+                    pool.classes,
+                    pool.configuration,
+                    pool.budget_req_s.value,
+                    pool.budget_req_s.from
+                );
+            }
+        }
+    }
+}
+
+fn mix(share: f64, requests: u32, sigma: f64) -> PoolQuestion {
+    let class = |name: &str, rate: f64, slo: &str, lengths: (u32, u32), priority| PoolClass {
+        name: name.into(),
+        rate_req_s: rate,
+        slo: Slo::from_argument(slo).expect("an SLO"),
+        workload: workload(name, lengths, sigma),
+        priority,
+    };
+    let mut profile = Profile::builtin("qwen3-8b-h100").expect("a built-in profile");
+    profile.kv_blocks = 28_000;
+    profile.prefix_cache = false;
+    profile.step_time.pair_s = 0.0;
+    let configurations = [512, 1_024, 2_048, 8_192]
+        .into_iter()
+        .map(|tokens| Profile {
+            max_batched_tokens: u32::try_into(tokens).expect("above 0"),
+            ..profile.clone()
+        });
+    PoolQuestion {
+        classes: vec![
+            class(
+                "chat",
+                200.0 * (1.0 - share),
+                "ttft<=500ms,tpot<=50ms",
+                (452, 113),
+                0,
+            ),
+            class("batch", 200.0 * share, "e2e<=600s", (4_000, 400), 1),
+        ],
+        configurations: configurations.collect(),
+        price: None,
+        spare: 1,
+        effort: Effort::requests(requests),
+        seed: 7,
+    }
+}
+
+/// Log-normal lengths with these means.
+fn workload(name: &str, (input, output): (u32, u32), sigma: f64) -> Arc<WorkloadSpec> {
+    let lengths = |mean: u32| {
+        let median = f64::from(mean) * (-sigma * sigma / 2.0).exp();
+        format!(
+            ".log_normal = {{ median = {median:.0}, sigma = {sigma:?}, max = {} }}",
+            8 * mean
+        )
+    };
+    let text = format!(
+        "class = \"{name}\"\noutput_policy = \"max_tokens\"\narrivals = \"poisson\"\ninput{}\noutput{}\n",
+        lengths(input),
+        lengths(output)
+    );
+    Arc::new(WorkloadSpec::parse(name, &text).expect("a workload"))
+}

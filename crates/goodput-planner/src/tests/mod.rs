@@ -1,0 +1,6 @@
+//! Exact rules first, then replicas whose truth is known, then simulated ones.
+
+mod budgets;
+mod pools;
+mod sizes;
+mod trajectories;
