@@ -107,7 +107,7 @@ fn mix(share: f64, requests: u32, sigma: f64) -> PoolQuestion {
                 "chat",
                 200.0 * (1.0 - share),
                 "ttft<=500ms,tpot<=50ms",
-                (452, 113),
+                (512, 128),
                 0,
             ),
             class("batch", 200.0 * share, "e2e<=600s", (4_000, 400), 1),

@@ -7,7 +7,7 @@ use goodput_perf_model::{Demand as Work, Profile};
 use super::{PoolClass, PoolQuestion};
 use crate::{
     books::hides_a_queue,
-    budget::{Bracket, Effort, Found, NoBudget, bracket, decide, interactive},
+    budget::{Bracket, Effort, Found, NoBudget, bracket, decide, interactive, provable},
     mix::{ClassLoad, run_mix},
     replica::{LoadFigures, ReplicaModel, Simulated, guess, guess_within, pace, work_of},
 };
@@ -30,8 +30,8 @@ impl Shared<'_> {
     }
 }
 
-/// A class with fewer than this share of the requests of a look is given a longer one.
-const RARE: f64 = 0.1;
+/// A look is made at most so many times as long for the sake of a rare class.
+const LONGEST: f64 = 10.0;
 
 impl ReplicaModel for Shared<'_> {
     fn at(&mut self, rate_req_s: f64, requests: u32) -> LoadFigures {
@@ -46,11 +46,13 @@ impl ReplicaModel for Shared<'_> {
                 priority: if self.prioritised { class.priority } else { 0 },
             })
             .collect();
-        let rarest = loads
-            .iter()
-            .map(|load| load.rate_req_s / rate_req_s)
-            .fold(1.0, f64::min);
-        let longer = (RARE / rarest).clamp(1.0, 10.0);
+        // A class that is rare in the mix needs a longer look: enough of it to prove its objective.
+        let longer = loads.iter().map(|load| {
+            let share = load.rate_req_s / rate_req_s;
+            let needed = provable(0.0, load.slo.objective().share);
+            f64::from(needed) / (share * f64::from(requests))
+        });
+        let longer = longer.fold(1.0, f64::max).min(LONGEST);
         let window_s = longer * f64::from(requests) / rate_req_s;
         let seen = run_mix(self.profile, &loads, window_s, self.seed);
         let margin = |at: &LoadFigures| {

@@ -26,6 +26,7 @@ fn replica(tokens: u32) -> Profile {
     let mut profile = Profile::builtin("qwen3-8b-h100").unwrap();
     profile.kv_blocks = 28_000;
     profile.prefix_cache = false;
+    profile.max_num_seqs = NonZeroU32::new(1_024).unwrap();
     profile.max_batched_tokens = NonZeroU32::new(tokens).unwrap();
     profile.step_time = StepTime {
         overhead_s: 6.57e-3,
@@ -76,10 +77,10 @@ fn at(profile: &Profile, replicas: f64, of: &[&PoolClass], prioritised: bool) ->
             priority: if prioritised { class.priority } else { 0 },
         })
         .collect();
-    run_mix(profile, &loads, 1_500.0, 7)
+    run_mix(profile, &loads, 1_000.0, 7)
 }
 
-/// With 7.3 replicas for 10 % of batch work, pools of their own and priorities keep both SLOs. One
+/// With 7.4 replicas for 10 % of batch work, pools of their own and priorities keep both SLOs. One
 /// queue for all does not: the chat class stands behind the prompts of the batch class.
 /// Whether pools or priorities need fewer is within a few percent and not claimed.
 #[test]
@@ -87,13 +88,18 @@ fn separate_pools_and_priorities_need_less_than_a_compromise() {
     let [chat, batch] = classes(0.1);
     let (small, large) = (replica(1_024), replica(8_192));
     let keeps = |seen: &[LoadFigures]| seen.iter().all(LoadFigures::seems_to_keep);
-    assert!(keeps(&at(&replica(2_048), 3.3, &[&chat], false)));
-    assert!(keeps(&at(&small, 4.0, &[&batch], false)));
-    assert!(keeps(&at(&small, 7.3, &[&chat, &batch], true)));
+    for (profile, replicas, of) in [
+        (&replica(2_048), 3.45, vec![&chat]),
+        (&small, 3.95, vec![&batch]),
+        (&small, 7.4, vec![&chat, &batch]),
+    ] {
+        let seen = at(profile, replicas, &of, true);
+        assert!(keeps(&seen), "{seen:?}");
+    }
     for profile in [&small, &large] {
-        let one = at(profile, 7.3, &[&chat, &batch], false);
+        let one = at(profile, 7.4, &[&chat, &batch], false);
         let high = one[0].interval.unwrap().high;
-        assert!(high < 0.985, "{:?}", one[0]);
+        assert!(high < 0.99, "{:?}", one[0]);
     }
 }
 
@@ -112,7 +118,10 @@ fn layouts_are_searched_once_for_all_demands() {
     };
     let plans = compare_pools_over(&question, &[1.0, 10.0]).unwrap();
     let fractional = |plan: &PoolsPlan| -> Vec<f64> {
-        let each = plan.ways.iter().map(|way| way.fractional.value.unwrap());
+        let each = plan.ways.iter().map(|way| {
+            let why = way.why_not.as_deref();
+            way.fractional.value.ok_or(why).unwrap()
+        });
         each.collect()
     };
     let (one, ten) = (fractional(&plans[0]), fractional(&plans[1]));
