@@ -429,7 +429,8 @@ impl Budget {
             workload: result.holds_for.workload.name.clone(),
             gpus: result.holds_for.gpus,
             source: folder.to_owned(),
-            simulated: result.holds_for.server.emulated,
+            simulated: result.holds_for.server.emulated
+                || result.holds_for.server.simulated.is_some(),
             curve,
         })
     }

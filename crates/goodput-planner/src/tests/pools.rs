@@ -110,7 +110,7 @@ fn layouts_are_searched_once_for_all_demands() {
     classes[0].slo = Slo::from_argument("ttft<=500ms,tpot<=50ms,objective=90%").unwrap();
     let question = PoolQuestion {
         classes,
-        configurations: vec![replica(1_024), replica(8_192)],
+        configurations: vec![replica(1_024)],
         price: None,
         spare: 1,
         effort: Effort::requests(1_000),

@@ -216,7 +216,13 @@ pub fn plan_trajectory(question: &TrajectoryQuestion) -> Result<TrajectoryPlan, 
     let most = capacity.rate_req_s / f64::from(question.shape.steps);
     let mut loads = Vec::new();
     for share in GRID {
-        loads.push(simulate(question, &workload, most * share).ok_or(TrajectoryError::NeverFits)?);
+        let seen = simulate(question, &workload, most * share).ok_or(TrajectoryError::NeverFits)?;
+        let keeps = seen.surely_keeps(None, deadline_s, question.objective);
+        loads.push(seen);
+        // What no higher load can answer: every rule is stricter than the deadline itself.
+        if !keeps {
+            break;
+        }
     }
     let highest = |rule: Option<SplitRule>| {
         let keeps = |seen: &&Seen| seen.surely_keeps(rule, deadline_s, question.objective);
@@ -462,12 +468,17 @@ fn findings(rows: &[SplitRow]) -> Vec<String> {
             "splitting what is left after each step allows {:.2} times the load of equal budgets",
             online / equal
         )),
-        (Some(_), None) => {
-            all.push(
-                "equal budgets are kept at no load: the late steps have more to do".to_owned(),
-            );
-        }
         _ => {}
+    }
+    let none = rows
+        .iter()
+        .filter(|row| row.trajectories_per_s.value.is_none());
+    let none = none.count();
+    if none > 0 {
+        all.push(format!(
+            "{none} of {} rules have no load at which enough trajectories keep every budget, not even on a nearly idle replica: a single step varies more than the sum of them all",
+            rows.len()
+        ));
     }
     all
 }

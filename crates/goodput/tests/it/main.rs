@@ -19,6 +19,7 @@ mod lint;
 mod long_runs;
 mod messages;
 mod outages;
+mod plans;
 mod program;
 mod queueing;
 mod results;
