@@ -182,6 +182,10 @@ fn a_simulated_curve_is_held_against_another() {
             .contains("Error of the prediction")
     );
     assert!(overlay(&[]).exits(0).stdout.contains("median error"));
+    // A page that cannot be written keeps nothing from being read.
+    let unwritten = overlay(&["--html", "nowhere/page.html"]).exits(3);
+    assert!(unwritten.stdout.contains("median error"), "{unwritten}");
+    unwritten.says(&["cannot write nowhere/page.html"]);
     place
         .run(&["report", "sim", "--overlay", "sim"])
         .exits(2)
