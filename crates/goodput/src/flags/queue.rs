@@ -32,7 +32,7 @@ pub(crate) struct QueueFlags {
     /// Share by which variance and mean are cut, to compare the two
     #[arg(long, value_name = "PERCENT", default_value = "20%", help_heading = LOAD)]
     pub(crate) cut: String,
-    /// Engine profile: its places in the batch are the servers; a built-in name or a file
+    /// Engine profile: its places in the batch are the servers; a built-in name, a file or MODEL@DEVICE
     #[arg(long, value_name = "NAME|FILE", help_heading = REPLICA, requires_all = ["input", "output"])]
     pub(crate) profile: Option<String>,
     /// Tokens of a prompt

@@ -55,7 +55,9 @@ pub(super) fn predicted(
         Format::Csv => print(&csv::prediction(&prediction))?,
     }
     // What cannot be written keeps nothing from being read.
-    written?;
+    written.map_err(|error| {
+        Failure::untrusted(error.to_string()).hint("--html FILE names another place for the page")
+    })?;
     // With no load in common nothing can be said of the prediction.
     Ok(if prediction.loads.is_empty() {
         Exit::Untrusted

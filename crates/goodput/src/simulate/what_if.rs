@@ -123,6 +123,9 @@ pub(super) fn run(
         at.set(operating_load(&run.answers()));
         compared_point(run, at.get()).await
     })?;
+    if let Exit::Signal(_) = base_exit {
+        return Ok(stopped(base, 0, scenes.len(), &folder, base_exit));
+    }
     let mut exits = vec![base_exit];
     let mut names = Vec::new();
     for (scene, number) in scenes.iter().zip(1..) {
@@ -132,6 +135,9 @@ pub(super) fn run(
             run_loads(run, loads).await?;
             compared_point(run, at.get()).await
         })?;
+        if let Exit::Signal(_) = exit {
+            return Ok(stopped(base, names.len() + 1, scenes.len(), &folder, exit));
+        }
         exits.push(exit);
         names.push((name, scene.what_if.clone()));
     }
@@ -143,6 +149,16 @@ pub(super) fn run(
     // A variant that cannot be trusted decides nothing; else the base answers.
     let untrusted = exits.iter().find(|e| !matches!(e, Exit::Yes | Exit::No));
     Ok(*untrusted.unwrap_or(&base_exit))
+}
+
+/// Says what there is of a what-if that a signal has stopped. The rest is not begun, and what there is
+/// is not compared: it may be half a curve.
+fn stopped(base: &Scene<'_>, begun: usize, of: usize, folder: &Folder, exit: Exit) -> Exit {
+    base.say(&format!(
+        "stopped: {begun} of {of} variants were begun, and nothing is compared; {}/ keeps a result for the base and each of them",
+        folder.path().display()
+    ));
+    exit
 }
 
 /// The load of the base's operating point: the rate to sell, else the cap, else the peak.
@@ -281,7 +297,7 @@ mod tests {
 
     #[test]
     fn knobs_of_the_workload_are_named_only_where_the_knob_is_not_known() {
-        let wrong = || TextError::new("no number", "a number");
+        let wrong = || TextError::new("no number");
         assert_eq!(both_known("step_time.prefill_s", wrong()).hint, None);
         assert!(both_known("nosuch", wrong()).hint.is_some());
     }
