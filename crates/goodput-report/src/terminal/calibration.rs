@@ -138,6 +138,9 @@ fn opening(row: &CoefficientRow) -> Option<String> {
         )),
         Known::Unsettled => Some(match row.mistaken_for {
             Some(other) => format!("{}: these records cannot tell it from {other}", row.name),
+            None if row.interval.is_none() => {
+                format!("{}: too few samples to say how far it is known", row.name)
+            }
             None => format!("{}: its interval is wide", row.name),
         }),
     }
