@@ -11,7 +11,10 @@ use goodput_sweep::RunResult;
 use goodput_workload::{Arrivals, Load, Shard, Workload, WorkloadSpec};
 use serde::Serialize;
 
-use crate::mix::{ClassLoad, run_mix};
+use crate::{
+    books::hides_a_queue,
+    mix::{ClassLoad, run_mix},
+};
 
 /// What was seen of one replica at one load. What is undefined is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -168,6 +171,13 @@ impl Simulated {
         work_of(&self.workload, self.seed)
     }
 
+    /// The rate that the mean field says it keeps up with. A class whose deadline is minutes away
+    /// keeps it for minutes at any rate: a window does not show that it would wait for ever.
+    fn keeps_up(&self) -> f64 {
+        let capacity = self.work().and_then(|work| self.profile.capacity(&work));
+        capacity.map_or(f64::INFINITY, |capacity| capacity.rate_req_s)
+    }
+
     /// Where to begin to look for the highest rate that keeps the SLO, in requests per second: the
     /// mean field's answer. Percentiles ask for less. `None` where nothing limits the rate.
     #[must_use]
@@ -230,8 +240,11 @@ impl ReplicaModel for Simulated {
             priority: 0,
         };
         let window_s = f64::from(requests) / rate_req_s;
-        let mut figures = run_mix(&self.profile, &[class], window_s, self.seed);
-        figures.remove(0)
+        let mut at = run_mix(&self.profile, &[class], window_s, self.seed).remove(0);
+        if hides_a_queue(&self.slos[0], window_s) {
+            at.valid &= rate_req_s <= self.keeps_up();
+        }
+        at
     }
 }
 

@@ -56,6 +56,21 @@ impl Slo {
         &self.clauses
     }
 
+    /// The same with bounds on a median gap put on the mean gap.
+    ///
+    /// Where prompts of others lengthen a few gaps of an answer, the mean is the longer of the two, so
+    /// this is the stricter SLO; it is judged without the single gaps.
+    #[must_use]
+    pub fn with_mean_pace(&self) -> Self {
+        let mut slo = self.clone();
+        for clause in &mut slo.clauses {
+            if clause.metric == Metric::TpotMedian {
+                clause.metric = Metric::Tpot;
+            }
+        }
+        slo
+    }
+
     /// The clauses with a percentile of their own, with their index.
     pub fn percentile_clauses(&self) -> impl Iterator<Item = (usize, Percent, &Clause)> {
         let indexed = self.clauses.iter().enumerate();

@@ -1,0 +1,160 @@
+//! The books of one class of a run, and when a run tells nothing good any more.
+
+use std::{ops::Range, time::Duration};
+
+use goodput_ledger::{Mode, PointBooks, PointFacts};
+use goodput_record::{Phase, RequestRecord, RequestSummary, Timestamp, span_of};
+use goodput_slo::{Metric, Slo, Verdict};
+
+use crate::{mix::ClassLoad, replica::LoadFigures};
+
+/// A run is given up once a class has this many times the misses that its window may have.
+const LOST: f64 = 3.0;
+/// Requests by which those that are open may grow over a window, as a share of all.
+const GROWTH: f64 = 0.01;
+/// A bound longer than this share of a window can be kept throughout it by a queue that only grows.
+const HIDDEN: f64 = 0.05;
+
+/// Whether a clause speaks of single gaps other than by their median. A median gap is judged as the
+/// mean one ([`Slo::with_mean_pace`]), which takes a tenth of the time.
+pub(crate) fn needs_every_token(slo: &Slo) -> bool {
+    let per_gap = |metric| {
+        matches!(
+            metric,
+            Metric::TimeToToken(_) | Metric::ItlP99 | Metric::Stall
+        )
+    };
+    slo.clauses().iter().any(|clause| per_gap(clause.metric))
+}
+
+/// Whether a window of so many seconds is too short to show a growing queue as misses: even the
+/// tightest bound is long beside it.
+pub(crate) fn hides_a_queue(slo: &Slo, window_s: f64) -> bool {
+    let bounds = slo
+        .clauses()
+        .iter()
+        .filter_map(goodput_slo::Clause::fixed_bound);
+    let tightest = bounds
+        .map(|bound| bound.as_secs_f64())
+        .fold(f64::INFINITY, f64::min);
+    tightest > HIDDEN * window_s
+}
+
+/// The books of a class.
+pub(crate) struct ClassBooks {
+    slo: Slo,
+    of: PointBooks,
+    missed: f64,
+    may_miss: f64,
+    until: Timestamp,
+    window: Range<Timestamp>,
+    /// Requests open, on average, in the first and in the last quarter of the window.
+    open: [f64; 2],
+}
+
+impl ClassBooks {
+    pub(crate) fn new(class: &ClassLoad<'_>, window: &Range<Timestamp>) -> Self {
+        let window_s = window.end.seconds() - window.start.seconds();
+        let bin = span_of((window_s / 2_000.0).clamp(0.1, 60.0));
+        let slo = if needs_every_token(class.slo) {
+            class.slo.clone()
+        } else {
+            class.slo.with_mean_pace()
+        };
+        let expected = class.rate_req_s * window_s;
+        Self {
+            of: PointBooks::new(std::slice::from_ref(&slo), bin),
+            missed: 0.0,
+            may_miss: LOST * (1.0 - slo.objective().share) * expected + 30.0,
+            until: window.start,
+            window: window.clone(),
+            open: [0.0; 2],
+            slo,
+        }
+    }
+
+    /// Which part of the run a request belongs to.
+    pub(crate) fn phase(&self, origin: Timestamp) -> Phase {
+        if origin < self.window.start {
+            Phase::Settling
+        } else if origin < self.window.end {
+            Phase::Measured
+        } else {
+            Phase::Drain
+        }
+    }
+
+    /// Whether it has missed more than it could make good.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.missed > self.may_miss
+    }
+
+    pub(crate) fn arrived(&mut self, at: Timestamp) {
+        self.until = self.until.max(at);
+        self.of.arrived_at(at);
+    }
+
+    /// Posts a whole record.
+    pub(crate) fn post(&mut self, record: &RequestRecord) -> Phase {
+        let phase = self.phase(record.summary.origin());
+        let verdict = self
+            .of
+            .post(&record.summary, &record.gaps, phase)
+            .first()
+            .copied();
+        self.note(&record.summary, phase, verdict);
+        phase
+    }
+
+    /// Posts a request of which its first and its last token are known.
+    pub(crate) fn post_brief(&mut self, summary: &RequestSummary) {
+        let phase = self.phase(summary.origin());
+        self.of.post_brief(summary, phase);
+        let verdict = self.slo.judge(summary, &goodput_record::Gaps::NotKept);
+        self.note(summary, phase, Some(verdict));
+    }
+
+    fn note(&mut self, summary: &RequestSummary, phase: Phase, verdict: Option<Verdict>) {
+        if phase == Phase::Measured && matches!(verdict, Some(Verdict::Missed(_))) {
+            self.missed += 1.0;
+        }
+        let (from, to) = (self.window.start.seconds(), self.window.end.seconds());
+        let quarter = (to - from) / 4.0;
+        let life = summary.origin().seconds()..summary.ended().seconds();
+        for (open, start) in self.open.iter_mut().zip([from, to - quarter]) {
+            let inside = life.end.min(start + quarter) - life.start.max(start);
+            *open += inside.max(0.0) / quarter;
+        }
+    }
+
+    /// Whether more came than was served: the requests open have grown by more than chance lets
+    /// them. A deadline of minutes is kept for minutes by a queue that only grows.
+    fn grows(&self) -> bool {
+        let measured = self.of.measured() as f64;
+        // From the middle of the first to the middle of the last quarter.
+        let grown = (self.open[1] - self.open[0]) / 0.75;
+        grown > GROWTH * measured + 2.0 * libm::sqrt(measured)
+    }
+
+    /// What the class got. `lost`: the run was given up, and no arrivals came after that.
+    pub(crate) fn figures(&mut self, rate_req_s: f64, lost: bool) -> LoadFigures {
+        self.of.settle();
+        let window_s = self.window.end.seconds() - self.window.start.seconds();
+        let first = self.window.start.after(Duration::from_secs(1));
+        let end = if lost {
+            self.until.max(first)
+        } else {
+            self.window.end
+        };
+        let row = self.of.row(&PointFacts {
+            rate_req_s: Some(rate_req_s),
+            sent_share: Some(1.0),
+            invalid: Vec::new(),
+            ..PointFacts::new(0, Mode::Open, self.window.start..end)
+        });
+        let mut figures = LoadFigures::of_row(&row, self.slo.objective().share);
+        let hidden = hides_a_queue(&self.slo, window_s);
+        figures.valid &= figures.requests > 0 && !(hidden && self.grows());
+        figures
+    }
+}
