@@ -19,7 +19,7 @@ use goodput_stats::{Draws, Stream, mix};
 use goodput_workload::WorkloadSpec;
 
 /// Requests of a look that judges a plan.
-const JUDGED_OVER: u32 = 40_000;
+const JUDGED_OVER: u32 = 60_000;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -58,7 +58,7 @@ impl Counted {
             self.none += 1;
             return;
         };
-        let found = match find(&mut replica.clone(), guess, Effort::requests(8_000)) {
+        let found = match find(&mut replica.clone(), guess, Effort::of(objective)) {
             Ok(found) => found,
             Err(no) => {
                 println!("{index:>4} no budget: {no}");

@@ -140,6 +140,29 @@ const IDLE: f64 = 0.01;
 /// then ask for the lower end of the interval. All loads meet the same random numbers, so
 /// the share falls with the rate nearly everywhere, and bisection is sound.
 pub fn find(model: &mut dyn ReplicaModel, guess: f64, effort: Effort) -> Result<Found, NoBudget> {
+    let bracket = bracket(model, guess, effort)?;
+    decide(model, &bracket, effort)
+}
+
+/// Between which rates the objective seems to break, by short looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bracket {
+    /// The highest rate that seems to keep the objective.
+    pub(crate) low: f64,
+    /// A rate a little above that does not.
+    high: f64,
+    /// Requests in flight at the highest load that seemed to keep the objective.
+    in_flight: f64,
+    objective: f64,
+    looked_at: u32,
+}
+
+/// The short looks of [`find`].
+pub(crate) fn bracket(
+    model: &mut dyn ReplicaModel,
+    guess: f64,
+    effort: Effort,
+) -> Result<Bracket, NoBudget> {
     let mut search = Search {
         model,
         looked_at: 0,
@@ -147,12 +170,33 @@ pub fn find(model: &mut dyn ReplicaModel, guess: f64, effort: Effort) -> Result<
         objective: 0.0,
     };
     let (low, high) = search.bracket(guess, effort)?;
-    let proof = provable(search.in_flight, search.objective);
+    Ok(Bracket {
+        low,
+        high,
+        in_flight: search.in_flight,
+        objective: search.objective,
+        looked_at: search.looked_at,
+    })
+}
+
+/// The long looks of [`find`].
+pub(crate) fn decide(
+    model: &mut dyn ReplicaModel,
+    bracket: &Bracket,
+    effort: Effort,
+) -> Result<Found, NoBudget> {
+    let mut search = Search {
+        model,
+        looked_at: bracket.looked_at,
+        in_flight: bracket.in_flight,
+        objective: bracket.objective,
+    };
+    let proof = provable(bracket.in_flight, bracket.objective);
     let effort = Effort {
         fine: effort.fine.max(proof),
         ..effort
     };
-    search.decide(low, high, effort)
+    search.decide(bracket.low, bracket.high, effort)
 }
 
 /// Requests that it takes to prove an objective while so many are under way together, of which a

@@ -33,7 +33,10 @@ pub use demand::{Burst, DRIVING_WINDOW, Demand, DemandError, MOST_GROWTH, MOST_M
 pub use figure::{Assumption, Figure};
 pub use mix::{ClassLoad, run_mix};
 pub use plain::{JudgedBy, PlainPage, decode_seconds, judged_by, page};
-pub use pools::{ClassFacts, Layout, Pool, PoolClass, PoolQuestion, PoolsPlan, Way, compare_pools};
+pub use pools::{
+    ClassFacts, Layout, Pool, PoolClass, PoolQuestion, PoolsPlan, Way, compare_pools,
+    compare_pools_over,
+};
 pub use price::{Cost, Delivered, Price, cost};
 pub use replica::{LoadFigures, ReplicaModel, Simulated, measured};
 pub use simulated::plan_simulated;

@@ -196,7 +196,9 @@ impl Source for Mixed {
     }
 
     fn take(&mut self, now: Timestamp) -> Option<Due> {
-        let (due, class) = self.next().filter(|(due, _)| due.after(self.ingest) <= now)?;
+        let (due, class) = self
+            .next()
+            .filter(|(due, _)| due.after(self.ingest) <= now)?;
         let classes = u32::try_from(self.workloads.len()).ok()?;
         let (workload, priority) = &mut self.workloads[class];
         let planned = workload.take(due)?;

@@ -1,6 +1,6 @@
 //! What one replica does under an open load: simulated, or read off a measured curve.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use goodput_ledger::{Mode, PointRow};
 use goodput_perf_model::{Demand as Work, Profile};
@@ -186,16 +186,25 @@ impl Simulated {
     }
 }
 
-/// The mean-field limit on the rate: what the replica keeps up with, and what keeps the SLO's bound
-/// on the time per output token in the mean.
+/// The mean-field limit on the rate: what keeps the SLO's bound on the time per output token in the
+/// mean, or, without such a bound that any rate keeps, what the replica keeps up with.
 pub(crate) fn guess(profile: &Profile, work: &Work, slo: &Slo) -> Option<f64> {
-    let keeps_up = profile.capacity(work)?.rate_req_s;
-    let paced = slo.clauses().iter().find_map(|clause| {
+    guess_within(profile, work, pace(slo))
+}
+
+/// The bound of an SLO on the time per output token.
+pub(crate) fn pace(slo: &Slo) -> Option<Duration> {
+    slo.clauses().iter().find_map(|clause| {
         let pace = matches!(clause.metric, Metric::Tpot | Metric::TpotMedian);
         pace.then(|| clause.fixed_bound())?
-    });
-    let by_pace = paced.and_then(|bound| profile.mean_rate_within(work, bound));
-    Some(by_pace.map_or(keeps_up, |rate| rate.min(keeps_up)))
+    })
+}
+
+/// The same for a bound on the time per output token.
+pub(crate) fn guess_within(profile: &Profile, work: &Work, pace: Option<Duration>) -> Option<f64> {
+    // What keeps a pace is kept up with: one search is enough.
+    let by_pace = pace.and_then(|bound| profile.mean_rate_within(work, bound));
+    by_pace.or_else(|| Some(profile.capacity(work)?.rate_req_s))
 }
 
 /// How many requests the mean is taken over.

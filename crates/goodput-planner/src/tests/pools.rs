@@ -1,10 +1,13 @@
 use std::{num::NonZeroU32, sync::Arc};
 
-use goodput_perf_model::Profile;
+use goodput_perf_model::{Profile, StepTime};
 use goodput_slo::Slo;
 use goodput_workload::WorkloadSpec;
 
-use crate::{Effort, Layout, PlanError, PoolClass, PoolQuestion, compare_pools};
+use crate::{
+    ClassLoad, Effort, LoadFigures, PlanError, PoolClass, PoolQuestion, PoolsPlan, compare_pools,
+    compare_pools_over, run_mix,
+};
 
 fn lengths(name: &str, input: u32, output: u32) -> Arc<WorkloadSpec> {
     let text = format!(
@@ -17,10 +20,27 @@ fn lengths(name: &str, input: u32, output: u32) -> Arc<WorkloadSpec> {
     Arc::new(WorkloadSpec::parse(name, &text).unwrap())
 }
 
-/// The mix of 200 req/s with 10 % of long batch work, on a replica whose coefficients are those of
-/// Qwen3-8B on an H100: chat of about 512 in and 128 out within 500 ms / 50 ms for 99 %, batch of
-/// about 4,000 in and 400 out within 10 minutes.
-fn mix(share: f64, budgets: &[u32], requests: u32) -> PoolQuestion {
+/// The replica of which the models' order of pools is told: a step of 6.57 ms, 11.3 us a sequence,
+/// 46.8 ns a token of context, 19 us a prompt token; 28,000 blocks of 16.
+fn replica(tokens: u32) -> Profile {
+    let mut profile = Profile::builtin("qwen3-8b-h100").unwrap();
+    profile.kv_blocks = 28_000;
+    profile.prefix_cache = false;
+    profile.max_num_seqs = NonZeroU32::new(1_024).unwrap();
+    profile.max_batched_tokens = NonZeroU32::new(tokens).unwrap();
+    profile.step_time = StepTime {
+        overhead_s: 6.57e-3,
+        sequence_s: 1.13e-5,
+        context_s: 4.68e-8,
+        prefill_s: 1.9e-5,
+        ..StepTime::default()
+    };
+    profile
+}
+
+/// 200 req/s, of which `share` are batch work of about 4,000 in and 400 out within 10 minutes; the
+/// others chat of about 512 in and 128 out within 500 ms / 50 ms for 99 %.
+fn classes(share: f64) -> [PoolClass; 2] {
     let class = |name: &str, rate, slo: &str, workload, priority| PoolClass {
         name: name.into(),
         rate_req_s: rate,
@@ -28,67 +48,109 @@ fn mix(share: f64, budgets: &[u32], requests: u32) -> PoolQuestion {
         workload,
         priority,
     };
-    let mut profile = Profile::builtin("qwen3-8b-h100").unwrap();
-    profile.kv_blocks = 28_000;
-    profile.prefix_cache = false;
-    profile.step_time.pair_s = 0.0;
-    let configurations = budgets.iter().map(|&tokens| Profile {
-        max_batched_tokens: NonZeroU32::new(tokens).unwrap(),
-        ..profile.clone()
-    });
-    PoolQuestion {
-        classes: vec![
-            class(
-                "chat",
-                200.0 * (1.0 - share),
-                "ttft<=500ms,tpot<=50ms",
-                lengths("chat", 452, 113),
-                0,
-            ),
-            class(
-                "batch",
-                200.0 * share,
-                "e2e<=600s",
-                lengths("batch", 3_530, 353),
-                1,
-            ),
-        ],
-        configurations: configurations.collect(),
+    [
+        class(
+            "chat",
+            200.0 * (1.0 - share),
+            "ttft<=500ms,tpot<=50ms",
+            lengths("chat", 452, 113),
+            0,
+        ),
+        class(
+            "batch",
+            200.0 * share,
+            "e2e<=600s",
+            lengths("batch", 3_530, 353),
+            1,
+        ),
+    ]
+}
+
+/// What the classes get from one of so many replicas, `None` for a class that is not there.
+fn at(profile: &Profile, replicas: f64, of: &[&PoolClass], prioritised: bool) -> Vec<LoadFigures> {
+    let loads: Vec<ClassLoad<'_>> = of
+        .iter()
+        .map(|class| ClassLoad {
+            workload: &class.workload,
+            slo: &class.slo,
+            rate_req_s: class.rate_req_s / replicas,
+            priority: if prioritised { class.priority } else { 0 },
+        })
+        .collect();
+    run_mix(profile, &loads, 1_000.0, 7)
+}
+
+/// With 7.4 replicas for 10 % of batch work, pools of their own and priorities keep both SLOs. One
+/// queue for all does not: the chat class stands behind the prompts of the batch class.
+/// Whether pools or priorities need fewer is within a few percent and not claimed.
+#[test]
+fn separate_pools_and_priorities_need_less_than_a_compromise() {
+    let [chat, batch] = classes(0.1);
+    let (small, large) = (replica(1_024), replica(8_192));
+    let keeps = |seen: &[LoadFigures]| seen.iter().all(LoadFigures::seems_to_keep);
+    for (profile, replicas, of) in [
+        (&replica(2_048), 3.45, vec![&chat]),
+        (&small, 3.95, vec![&batch]),
+        (&small, 7.4, vec![&chat, &batch]),
+    ] {
+        let seen = at(profile, replicas, &of, true);
+        assert!(keeps(&seen), "{seen:?}");
+    }
+    for profile in [&small, &large] {
+        let one = at(profile, 7.4, &[&chat, &batch], false);
+        let high = one[0].interval.unwrap().high;
+        assert!(high < 0.99, "{:?}", one[0]);
+    }
+}
+
+/// The search over configurations and layouts, for an objective that short looks can prove.
+#[test]
+fn layouts_are_searched_once_for_all_demands() {
+    let mut classes = classes(0.1).to_vec();
+    classes[0].slo = Slo::from_argument("ttft<=500ms,tpot<=50ms,objective=90%").unwrap();
+    let question = PoolQuestion {
+        classes,
+        configurations: vec![replica(1_024), replica(8_192)],
         price: None,
         spare: 1,
-        effort: Effort::requests(requests),
+        effort: Effort::requests(1_000),
+        seed: 7,
+    };
+    let plans = compare_pools_over(&question, &[1.0, 10.0]).unwrap();
+    let fractional = |plan: &PoolsPlan| -> Vec<f64> {
+        let each = plan.ways.iter().map(|way| {
+            let why = way.why_not.as_deref();
+            way.fractional.value.ok_or(why).unwrap()
+        });
+        each.collect()
+    };
+    let (one, ten) = (fractional(&plans[0]), fractional(&plans[1]));
+    assert_eq!(one.len(), 3);
+    for (one, ten) in one.iter().zip(&ten) {
+        assert!((10.0 * one - ten).abs() < 1e-9 && (5.0..9.0).contains(one));
+    }
+    let between = plans[0].ways[0].fractional.interval.unwrap();
+    assert!(between.low < one[0] && between.high >= one[0]);
+    assert!(between.low > 0.9 * one[0], "{between:?}");
+}
+
+fn mix(share: f64) -> PoolQuestion {
+    PoolQuestion {
+        classes: classes(share).to_vec(),
+        configurations: vec![replica(2_048)],
+        price: None,
+        spare: 1,
+        effort: Effort::requests(500),
         seed: 7,
     }
 }
 
-/// The price of one pool for all is paid in the chat class's tail, which stands behind the prompts of
-/// the batch class. Separate pools and priorities avoid it, and lie within 10 % of each other; which
-/// of them is ahead depends on the token budgets to choose from.
-#[test]
-fn separate_pools_and_priorities_need_less_than_a_compromise() {
-    let plan = compare_pools(&mix(0.1, &[1_024], 1_000)).unwrap();
-    let needs = |layout| {
-        let way = plan.ways.iter().find(|way| way.layout == layout).unwrap();
-        way.fractional.value.unwrap()
-    };
-    let [separate, priority, compromise] =
-        [Layout::Separate, Layout::Priority, Layout::Compromise].map(needs);
-    assert!(
-        separate < compromise && priority < compromise,
-        "{separate} {priority} {compromise}"
-    );
-    assert!(
-        (0.9..1.1).contains(&(separate / priority)),
-        "{separate} {priority}"
-    );
-}
-
 #[test]
 fn pools_without_classes_or_with_absurd_rates_are_refused() {
-    let mut none = mix(0.1, &[2_048], 500);
+    let mut none = mix(0.1);
     none.classes.clear();
     assert_eq!(compare_pools(&none).unwrap_err(), PlanError::NoDemand);
-    let mut absurd = mix(0.1, &[2_048], 500);
+    let mut absurd = mix(0.1);
     absurd.classes[0].rate_req_s = f64::NAN;
     assert!(matches!(compare_pools(&absurd), Err(PlanError::Demand(_))));
 }
