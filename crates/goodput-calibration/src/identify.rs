@@ -39,8 +39,9 @@ pub struct Estimated {
     pub coefficient: Term,
     /// Its value in seconds.
     pub value: f64,
-    /// Its 90 % interval; `None` where no sample depends on it, or where it depends wholly on the
-    /// others: then any value is as good, if another coefficient changes with it.
+    /// Its 90 % interval; `None` where no sample depends on it, where it depends wholly on the
+    /// others (then any value is as good, if another coefficient changes with it), and where there
+    /// are no more samples than coefficients.
     pub interval: Option<Interval>,
     /// Variance inflation: by how much the variance is larger than if no other coefficient had to be
     /// told apart from it (Marquardt, 1970). `None` where it depends wholly on the others.
@@ -113,6 +114,9 @@ pub fn identify(samples: &[StepSample], fit: &Fit, resamples: &Resamples) -> Ide
     let condition = low.zip(high).map(|(low, high)| high / low.max(1e-15));
     let inverse = ridged(&scaled).inverse();
     let shares = shares(samples, fit);
+    // As many unknowns as samples are met exactly, whatever they are: nothing is left to say how far
+    // they are known.
+    let spare = fit.used + fit.priors.len() > filled.len();
     let coefficients: Vec<Estimated> = (0..columns.len())
         .map(|i| {
             let place = filled.iter().position(|&f| f == i);
@@ -120,7 +124,7 @@ pub fn identify(samples: &[StepSample], fit: &Fit, resamples: &Resamples) -> Ide
             let inflation = told.map(|(p, inverse)| inverse.at(p, p));
             let wholly = inflation.is_none_or(|v| v >= WHOLLY);
             let interval = place
-                .filter(|_| !wholly)
+                .filter(|_| !wholly && spare)
                 .and_then(|_| resamples.interval(i));
             let (share, most) = shares[i];
             Estimated {

@@ -303,6 +303,32 @@ fn one_load_is_refused_and_no_request_too() {
     );
 }
 
+/// As many coefficients as samples meet them exactly, whatever they are: no interval can be said, and the
+/// samples of three loads that are met to the last digit had one of no width at all.
+#[test]
+fn fits_that_nothing_is_left_to_judge_have_no_intervals() {
+    let samples: Vec<_> = [(1.0, 4.03e-3), (4.0, 4.25e-3), (16.0, 4.95e-3)]
+        .iter()
+        .zip(0..)
+        .flat_map(|(&(users, tpot_s), point)| {
+            let facts = PointFacts {
+                point,
+                users: Some(users),
+                ttft_s: Some(12e-3),
+                ..PointFacts::fixed_lengths(270.0, 55.0, tpot_s)
+            };
+            facts.samples()
+        })
+        .collect();
+    let found = calibrate(&samples, &Ask::default()).unwrap();
+    assert!(found.fit.used <= found.identified.coefficients.len());
+    for each in &found.identified.coefficients {
+        assert_eq!(each.interval, None, "{each:?}");
+        let open = matches!(each.known, Known::Unsettled | Known::NoData);
+        assert!(open, "{each:?}");
+    }
+}
+
 /// A pause of the whole engine is left out and counted, and moves nothing.
 #[test]
 fn pauses_are_counted_and_move_nothing() {

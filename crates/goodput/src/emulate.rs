@@ -11,6 +11,7 @@ use goodput_emulator::{EmulatorConfig, FAULTS, Faults, Stop, serve};
 use goodput_perf_model::{Profile, Scheduler};
 
 use crate::{
+    derived::{FORM, derived},
     exit::{Exit, Failure},
     flags::{EmulateFlags, EmulatorFlags},
     print,
@@ -126,9 +127,12 @@ fn emulated(name: &str, voice: Voice) -> Result<Profile, Failure> {
     Err(failure.hint("`goodput simulate --profile` takes it"))
 }
 
-/// The engine profile of this name or file.
+/// The engine profile of this name or file, or the one computed from the catalogue.
 pub(crate) fn profile(name: &str, voice: Voice) -> Result<Profile, Failure> {
     let path = Path::new(name);
+    if let Some(computed) = derived(name, voice).filter(|_| !path.is_file()) {
+        return computed;
+    }
     if path.is_file() || has_extension(path, "toml") {
         let text = read_text("the profile", path)?;
         return Profile::parse(name, &text)
@@ -140,7 +144,7 @@ pub(crate) fn profile(name: &str, voice: Voice) -> Result<Profile, Failure> {
         match goodput_config::suggest(name, &known) {
             Some(near) => failure.hint(format!("did you mean `{near}`? --profile list prints all")),
             None => failure.hint(format!(
-                "known: {}; or name a profile file",
+                "known: {}; or name a profile file, or a model on a device: {FORM}",
                 known.join(", ")
             )),
         }
@@ -168,6 +172,9 @@ pub(crate) fn list_of_profiles() -> Result<String, Failure> {
             profile.source.trim().replace('\n', "\n  ")
         ));
     }
+    lines.push(format!(
+        "{FORM}\n  Computed from the model's config and the device's data sheet, such as Qwen/Qwen3-8B@H100-SXM:fp8\n  or meta-llama/Meta-Llama-3.1-70B@4xH100-SXM:fp8. A name that is not known lists those that are."
+    ));
     Ok(lines.join("\n\n"))
 }
 

@@ -5,6 +5,7 @@
 
 mod calibrate;
 mod compare;
+mod derived;
 mod emulate;
 mod exit;
 mod flags;

@@ -1,14 +1,14 @@
 //! `goodput report`: a result folder rendered again, another tool's result read in, shards merged.
 
 mod import;
-mod killed;
+pub(crate) mod killed;
 mod merge;
 mod predicted;
 
 use std::path::{Path, PathBuf};
 
 use goodput_report::html;
-use goodput_results::{Folder, ResultsError, read_result, write_whole};
+use goodput_results::{Folder, read_result, write_whole};
 use goodput_sweep::RunResult;
 
 use crate::{
@@ -76,12 +76,7 @@ fn one_slo(runs: &[(String, RunResult)]) -> Result<(), Failure> {
 /// Renders the page anew and prints the result. What cannot be written keeps nothing from being read.
 fn render(path: &Path, flags: &ReportFlags, voice: Voice) -> Result<Exit, Failure> {
     let folder = Folder::open(path);
-    let result = match read_result(path) {
-        Err(missing @ ResultsError::Missing(_)) => {
-            return Err(killed::without_result(&folder).unwrap_or_else(|| missing.into()));
-        }
-        read => read?,
-    };
+    let result = killed::result_of(path)?;
     let page = html::report(&result);
     let mut written = Written::default();
     match &flags.html {

@@ -80,7 +80,14 @@ fn head(found: &CalibrationDocument) -> String {
         number(ranges.context.1)
     );
     match ranges.prefill {
-        Some((low, high)) => out += &format!(", prompts of {} to {}\n", number(low), number(high)),
+        // A sample may see several prompts, and a part of one.
+        Some((low, high)) => {
+            out += &format!(
+                ", {} to {} prompt tokens a sample\n",
+                number(low),
+                number(high)
+            );
+        }
         None => out += ", no prompts\n",
     }
     if let Some(kv) = found.kv {
@@ -138,6 +145,9 @@ fn opening(row: &CoefficientRow) -> Option<String> {
         )),
         Known::Unsettled => Some(match row.mistaken_for {
             Some(other) => format!("{}: these records cannot tell it from {other}", row.name),
+            None if row.interval.is_none() => {
+                format!("{}: too few samples to say how far it is known", row.name)
+            }
             None => format!("{}: its interval is wide", row.name),
         }),
     }
@@ -239,5 +249,11 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
+        // A sum over the requests of a sample is no length of a prompt.
+        let mut summed = found;
+        summed.ranges.prefill = Some((4.0, 18_368.0));
+        let text = calibration(&summed, Style::plain());
+        let part = "1,000 tokens, 4 to 18,368 prompt tokens a sample\n";
+        assert!(text.contains(part), "{part} in\n{text}");
     }
 }

@@ -6,6 +6,7 @@ mod cost;
 mod decoders;
 mod drafts;
 mod fine;
+mod places;
 mod queue;
 mod sequence;
 mod stalls;
@@ -13,7 +14,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use goodput_perf_model::{Profile, Speculation, StepTime};
 use goodput_record::{EngineSample, Outcome, Timestamp};
@@ -23,6 +24,7 @@ use blocks::BlockPool;
 use cost::Cost;
 use decoders::Decoders;
 use fine::{Fine, Span, Stretch};
+use places::NOBODY;
 use queue::Queue;
 pub use sequence::EngineRequest;
 use sequence::Sequence;
@@ -168,6 +170,8 @@ pub struct Engine {
     /// The numbers of the requests in `slots`; [`NOBODY`] where a place is free.
     indices: Vec<u64>,
     free_slots: Vec<u32>,
+    /// Where each open request is, once many are open and one was cancelled.
+    directory: Option<BTreeMap<u64, u32>>,
     /// The highest number ever submitted.
     highest: Option<u64>,
     waiting: Queue,
@@ -188,9 +192,6 @@ pub struct Engine {
     /// Time in steps, in 2^-20 ns.
     busy: u128,
 }
-
-/// The number of no request.
-const NOBODY: u64 = u64::MAX;
 
 impl Engine {
     /// An idle engine with an empty cache, that tells of every token.
@@ -218,6 +219,7 @@ impl Engine {
             slots: Vec::new(),
             indices: Vec::new(),
             free_slots: Vec::new(),
+            directory: None,
             highest: None,
             waiting: Queue::default(),
             decoders,
@@ -293,31 +295,6 @@ impl Engine {
         }
     }
 
-    /// Finds a place for a sequence.
-    fn place(&mut self, index: u64, sequence: Sequence) -> u32 {
-        if let Some(slot) = self.free_slots.pop() {
-            self.indices[slot as usize] = index;
-            self.slots[slot as usize] = sequence;
-            return slot;
-        }
-        self.indices.push(index);
-        self.slots.push(sequence);
-        u32::try_from(self.slots.len() - 1).expect("invariant: fewer than 2^32 open requests")
-    }
-
-    /// Where an open request is.
-    fn find(&self, index: u64) -> Option<u32> {
-        let place = self.indices.iter().position(|&i| i == index);
-        place.and_then(|place| u32::try_from(place).ok())
-    }
-
-    /// Frees the place of a request that has ended.
-    fn vacate(&mut self, slot: u32) {
-        self.indices[slot as usize] = NOBODY;
-        self.slots[slot as usize].order = 0;
-        self.free_slots.push(slot);
-    }
-
     /// Changes how long steps take, from the next one on: a clock that drops, a neighbour on the
     /// same machine. The model stays the one it is: window and drafts are those of the profile.
     pub fn set_step_time(&mut self, step_time: StepTime) {
@@ -364,6 +341,7 @@ impl Engine {
     /// way keeps its length.
     pub fn cancel(&mut self, now: Timestamp, index: u64) -> bool {
         self.reach(now);
+        self.open_directory();
         let Some(slot) = self.find(index) else {
             return false;
         };

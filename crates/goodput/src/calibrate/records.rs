@@ -6,10 +6,10 @@ use goodput_calibration::{Observed, PointFacts, Replayed, StepSample, requests_o
 use goodput_ledger::PointRow;
 use goodput_perf_model::Extent;
 use goodput_record::SeriesId;
-use goodput_results::{Folder, each_request, read_result};
+use goodput_results::{Folder, each_request};
 use goodput_sweep::RunResult;
 
-use crate::exit::Failure;
+use crate::{exit::Failure, report::killed::result_of};
 
 /// Points of one folder are numbered from a multiple of this.
 const FOLDER: u32 = 10_000;
@@ -50,8 +50,16 @@ impl Records {
             untrusted: false,
         };
         for (number, path) in (0_u32..).zip(folders) {
-            let result = read_result(path)?;
+            let result = result_of(path)?;
             one_engine(&result)?;
+            if records.results.iter().any(|other| is_same(other, &result)) {
+                return Err(Failure::usage(format!(
+                    "run {} is named twice, the second time as {}: its records would count twice",
+                    result.run,
+                    path.display()
+                ))
+                .hint("name every run once"));
+            }
             let folder = Folder::open(path);
             records.runs.push(Run {
                 requests: requests(&folder, number * FOLDER)?,
@@ -201,6 +209,11 @@ fn extent(values: impl Iterator<Item = f64>) -> Option<Extent> {
             max: max.max(v),
         })
     })
+}
+
+/// Whether two documents are of one run. Simulated runs of one seed share their name.
+fn is_same(one: &RunResult, other: &RunResult) -> bool {
+    one.run == other.run && one.epoch_unix_ns == other.epoch_unix_ns
 }
 
 /// Whose batch a request was in is only known of one replica.

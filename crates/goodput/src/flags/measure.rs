@@ -252,7 +252,7 @@ pub(crate) struct ServerFlags {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Emulated replica")]
 pub(crate) struct EmulatorFlags {
-    /// Engine profile: a built-in name, a file, or `list`, which prints all
+    /// Engine profile: a built-in name, a file, MODEL@DEVICE, or `list`, which prints all
     #[arg(long, value_name = "NAME|FILE", default_value = "laptop")]
     pub(crate) profile: String,
     /// Fault to inject, e.g. errors=5%; may be repeated; `list` prints all

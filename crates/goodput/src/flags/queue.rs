@@ -21,7 +21,7 @@ pub(crate) struct QueueFlags {
     pub(crate) mu: Option<f64>,
     /// Servers, each working on one request at a time
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = LOAD,
-          value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "profile")]
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with = "profile")]
     pub(crate) servers: u32,
     /// Squared coefficient of variation of gaps between arrivals: 1 Poisson, more for bursts
     #[arg(long, value_name = "SCV", default_value_t = 1.0, help_heading = LOAD)]
@@ -32,7 +32,7 @@ pub(crate) struct QueueFlags {
     /// Share by which variance and mean are cut, to compare the two
     #[arg(long, value_name = "PERCENT", default_value = "20%", help_heading = LOAD)]
     pub(crate) cut: String,
-    /// Engine profile: its places in the batch are the servers; a built-in name or a file
+    /// Engine profile: its places in the batch are the servers; a built-in name, a file or MODEL@DEVICE
     #[arg(long, value_name = "NAME|FILE", help_heading = REPLICA, requires_all = ["input", "output"])]
     pub(crate) profile: Option<String>,
     /// Tokens of a prompt

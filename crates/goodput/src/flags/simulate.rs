@@ -7,7 +7,7 @@ use super::measure::{AskFlags, LoadsFlags};
 /// Flags of `simulate`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SimulateFlags {
-    /// Engine profile: a built-in name, a file, or `list`, which prints all
+    /// Engine profile: a built-in name, a file, MODEL@DEVICE, or `list`, which prints all
     #[arg(
         long,
         value_name = "NAME|FILE",

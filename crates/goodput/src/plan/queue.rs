@@ -17,8 +17,12 @@ use crate::{
     talk::Voice,
 };
 
+/// Requests a second that a queue may be asked about: beyond them a wait cannot be said in words.
+const RATES: [f64; 2] = [1e-6, 1e9];
+
 /// Prints the table; a queue that grows without end is a no.
 pub(crate) fn queue(flags: &QueueFlags, voice: Voice) -> Result<Exit, Failure> {
+    sensible("--rate", flags.rate)?;
     let seen = replica(flags, voice)?;
     let question = question(flags, seen.as_ref())?;
     let answer = overview(&question);
@@ -64,12 +68,9 @@ fn question(flags: &QueueFlags, seen: Option<&Views>) -> Result<Question, Failur
             (service_s, servers)
         }
         (None, Some(text), _) => (service(text)?, servers(flags)),
-        (None, None, Some(mu)) if mu.is_finite() && mu > 0.0 => (1.0 / mu, servers(flags)),
-        (None, None, mu) => {
-            let given = mu.map_or_else(|| "nothing".to_owned(), |mu| mu.to_string());
-            return Err(Failure::usage(format!(
-                "--mu: {given} is not a rate above 0"
-            )));
+        (None, None, Some(mu)) => (1.0 / sensible("--mu", mu)?, servers(flags)),
+        (None, None, None) => {
+            return Err(Failure::usage("no service time was given").hint("e.g. --service 120ms"));
         }
     };
     let cut = parse_percent(&flags.cut)
@@ -82,6 +83,17 @@ fn question(flags: &QueueFlags, seen: Option<&Views>) -> Result<Question, Failur
         scv_service: flags.scv_service,
         cut: cut.share(),
     })
+}
+
+/// A rate that was given, if one can be worked with.
+fn sensible(flag: &str, rate: f64) -> Result<f64, Failure> {
+    let [least, most] = RATES;
+    if (least..=most).contains(&rate) {
+        return Ok(rate);
+    }
+    Err(Failure::usage(format!(
+        "{flag}: {rate:?} is no rate to work with; expected requests a second, {least} to {most}"
+    )))
 }
 
 fn servers(flags: &QueueFlags) -> NonZeroU32 {

@@ -1,7 +1,9 @@
 //! What a run leaves that was killed at its first load point: requests and no row.
 
+use std::path::Path;
+
 use goodput_record::Phase;
-use goodput_results::{Folder, each_request};
+use goodput_results::{Folder, ResultsError, each_request, read_result};
 use goodput_sweep::RunResult;
 
 use crate::exit::Failure;
@@ -47,8 +49,18 @@ pub(super) fn what_is_left(folder: &Folder, result: &RunResult) -> Result<String
     ))
 }
 
+/// A folder's document; where a killed run has left none, what it has left.
+pub(crate) fn result_of(path: &Path) -> Result<RunResult, Failure> {
+    match read_result(path) {
+        Err(missing @ ResultsError::Missing(_)) => {
+            Err(without_result(&Folder::open(path)).unwrap_or_else(|| missing.into()))
+        }
+        read => Ok(read?),
+    }
+}
+
 /// The same of a folder without a document: it says neither what the SLO was nor the load.
-pub(super) fn without_result(folder: &Folder) -> Option<Failure> {
+fn without_result(folder: &Folder) -> Option<Failure> {
     let Left { requests, measured } = left(folder).ok()?;
     (requests > 0).then(|| {
         Failure::untrusted(format!(

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use goodput_report::{csv, html, json, terminal};
-use goodput_results::{Folder, read_result, write_whole};
+use goodput_results::{Folder, write_whole};
 use goodput_sweep::{Prediction, RunResult, Side, compare, mismatches};
 
-use super::one_slo;
+use super::{killed, one_slo};
 use crate::{
     compare::side,
     exit::{Exit, Failure},
@@ -31,7 +31,7 @@ pub(super) fn predicted(
         ));
     };
     let named = |what: &str, path: &Path| {
-        let result = read_result(path)?;
+        let result = killed::result_of(path)?;
         Ok::<_, Failure>((format!("{what}: {}", path.display()), result))
     };
     let runs = vec![named("measured", measured)?, named("simulated", simulated)?];
@@ -44,15 +44,20 @@ pub(super) fn predicted(
     let prediction = Prediction::of(&comparison, of_either);
     let page = Folder::open(simulated).file(PAGE);
     let page = flags.html.as_deref().unwrap_or(&page);
-    write_whole(page, |out| html::prediction(&prediction, &runs).write(out))?;
+    let written = write_whole(page, |out| html::prediction(&prediction, &runs).write(out));
     match flags.format {
         Format::Human => {
             let told = terminal::prediction(&prediction, voice.style_out());
-            print(&format!("{told}\n{}", page.display()))?;
+            let page = written.as_ref().map(|()| format!("\n{}", page.display()));
+            print(&(told + &page.unwrap_or_default()))?;
         }
         Format::Json => print(&json::document(&prediction))?,
         Format::Csv => print(&csv::prediction(&prediction))?,
     }
+    // What cannot be written keeps nothing from being read.
+    written.map_err(|error| {
+        Failure::untrusted(error.to_string()).hint("--html FILE names another place for the page")
+    })?;
     // With no load in common nothing can be said of the prediction.
     Ok(if prediction.loads.is_empty() {
         Exit::Untrusted

@@ -36,8 +36,7 @@ pub(super) fn variants(flags: &[String]) -> Result<Vec<Vec<String>>, Failure> {
         let mut variants: Vec<Vec<String>> = vec![Vec::new()];
         for part in flag.split(';').map(str::trim).filter(|p| !p.is_empty()) {
             let Some((key, values)) = part.split_once('=') else {
-                return Err(Failure::usage(format!("--what-if {part} changes nothing"))
-                    .hint("write key=value, such as max_num_seqs=64,128 or prompts=x2"));
+                return Err(changes_nothing(part));
             };
             let (key, values) = (key.trim(), values.trim());
             // Draft tokens and their acceptance are one value.
@@ -57,9 +56,17 @@ pub(super) fn variants(flags: &[String]) -> Result<Vec<Vec<String>>, Failure> {
                 })
                 .collect();
         }
-        all.extend(variants.into_iter().filter(|v| !v.is_empty()));
+        if variants.iter().any(Vec::is_empty) {
+            return Err(changes_nothing(flag));
+        }
+        all.extend(variants);
     }
     Ok(all)
+}
+
+fn changes_nothing(part: &str) -> Failure {
+    Failure::usage(format!("--what-if {part:?} changes nothing"))
+        .hint("write key=value, such as max_num_seqs=64,128 or prompts=x2")
 }
 
 /// The scene with changes, or why it cannot have them.
@@ -85,7 +92,8 @@ pub(super) fn changed<'a>(base: &Scene<'a>, changes: &[String]) -> Result<Scene<
 /// Adds the workload's knobs to what is said of a name that nobody knows.
 fn both_known(key: &str, error: TextError) -> TextError {
     let knobs = Profile::knobs();
-    if knobs.contains(&key) || error.hint.is_some() {
+    let plain = key.strip_prefix("step_time.").unwrap_or(key);
+    if knobs.contains(&plain) || error.hint.is_some() {
         return error;
     }
     match goodput_config::suggest(key, &WorkloadSpec::knobs()) {
@@ -115,6 +123,9 @@ pub(super) fn run(
         at.set(operating_load(&run.answers()));
         compared_point(run, at.get()).await
     })?;
+    if let Exit::Signal(_) = base_exit {
+        return Ok(stopped(base, 0, scenes.len(), &folder, base_exit));
+    }
     let mut exits = vec![base_exit];
     let mut names = Vec::new();
     for (scene, number) in scenes.iter().zip(1..) {
@@ -124,6 +135,9 @@ pub(super) fn run(
             run_loads(run, loads).await?;
             compared_point(run, at.get()).await
         })?;
+        if let Exit::Signal(_) = exit {
+            return Ok(stopped(base, names.len() + 1, scenes.len(), &folder, exit));
+        }
         exits.push(exit);
         names.push((name, scene.what_if.clone()));
     }
@@ -135,6 +149,16 @@ pub(super) fn run(
     // A variant that cannot be trusted decides nothing; else the base answers.
     let untrusted = exits.iter().find(|e| !matches!(e, Exit::Yes | Exit::No));
     Ok(*untrusted.unwrap_or(&base_exit))
+}
+
+/// Says what there is of a what-if that a signal has stopped. The rest is not begun, and what there is
+/// is not compared: it may be half a curve.
+fn stopped(base: &Scene<'_>, begun: usize, of: usize, folder: &Folder, exit: Exit) -> Exit {
+    base.say(&format!(
+        "stopped: {begun} of {of} variants were begun, and nothing is compared; {}/ keeps a result for the base and each of them",
+        folder.path().display()
+    ));
+    exit
 }
 
 /// The load of the base's operating point: the rate to sell, else the cap, else the peak.
@@ -266,7 +290,16 @@ mod tests {
             ]
         );
         assert_eq!(of(&["speculation=3,0.7"]), [["speculation=3,0.7"]]);
-        assert!(variants(&["faster".to_owned()]).is_err());
+        for nothing in ["faster", ";", ""] {
+            assert!(variants(&[nothing.to_owned()]).is_err(), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn knobs_of_the_workload_are_named_only_where_the_knob_is_not_known() {
+        let wrong = || TextError::new("no number");
+        assert_eq!(both_known("step_time.prefill_s", wrong()).hint, None);
+        assert!(both_known("nosuch", wrong()).hint.is_some());
     }
 
     #[test]

@@ -32,6 +32,9 @@ fn what_was_measured_becomes_a_profile_that_can_be_served() {
     let ran = place.run(&flags).exits(2).one_error();
     let ran = ran.says(&["max_num_seqs", "--set max_num_seqs=N", "--base"]);
     assert!(!place.path.join("mine.toml").exists(), "{ran}");
+    // The same records twice are no more than once: intervals would be too narrow.
+    let twice = place.run(&["calibrate", "low", "low"]).exits(2);
+    twice.one_error().says(&["is named twice"]);
 
     let limits = [
         "--set",
@@ -118,6 +121,11 @@ fn what_cannot_be_fitted_is_said_and_nothing_is_invented() {
     );
     refused(&["one", "--set", "kv_block=7"], &["kv_block"]);
     refused(&["one", "--trust-base"], &["--base"]);
+    // A run that was killed has left records and no document.
+    std::fs::create_dir(place.path.join("killed")).unwrap();
+    place.write("killed/requests.jsonl", &place.read("one/requests.jsonl"));
+    let ran = place.run(&["calibrate", "killed"]).exits(3);
+    ran.says(&["INCOMPLETE: killed has no result.json", "--import"]);
     std::fs::create_dir(place.path.join("foreign")).unwrap();
     std::fs::write(place.path.join("foreign/result.json"), "{\"runs\": []}").unwrap();
     refused(&["foreign"], &["foreign/result.json is not a result"]);

@@ -34,6 +34,35 @@ fn talk_until(child: &mut Child, word: &str) -> BufReader<impl Read + use<>> {
     talk
 }
 
+/// What comes after the run that a signal stopped is not begun.
+#[test]
+fn a_signal_ends_a_what_if_and_not_only_its_base() {
+    let place = Place::new("interrupt-what-if");
+    let child = place.start(&[
+        "simulate",
+        "--rate",
+        "none",
+        "--concurrency",
+        "8",
+        "--duration",
+        "1000h",
+        "--what-if",
+        "max_num_seqs=4,2",
+        "--out",
+        "out",
+    ]);
+    let rows = place.path.join("out/base/requests.jsonl");
+    until("the first rows", || {
+        rows.metadata().is_ok_and(|m| m.len() > 0)
+    });
+    signal(&child, Signal::INT);
+    let ran = Ran::of(&child.wait_with_output().unwrap()).exits(130);
+    ran.says(&["stopped: 0 of 2 variants were begun", "out/"]);
+    assert!(place.path.join("out/base/result.json").exists());
+    assert!(!place.path.join("out/what-if-1").exists());
+    assert!(!place.path.join("out/what-if.json").exists());
+}
+
 fn keeps_what_was_measured(by: Signal, number: i32) {
     let place = Place::new("interrupt");
     let child = place.start(&[

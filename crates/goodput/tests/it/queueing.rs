@@ -71,7 +71,16 @@ fn numbers_that_cannot_be_are_refused() {
     for (args, part) in [
         (
             &["--rate", "0", "--service", "1s"][..],
-            "a rate per second of 0",
+            "--rate: 0.0 is no rate",
+        ),
+        (
+            &["--rate", "1e300", "--mu", "1e301"],
+            "0.000001 to 1000000000",
+        ),
+        (&["--rate", "1", "--mu", "1e-9"], "--mu: 1e-9 is no rate"),
+        (
+            &["--rate", "1", "--mu", "2", "--servers", "4000000000"],
+            "1..=1000000",
         ),
         (&["--rate", "1", "--service", "120"], "no unit"),
         (&["--rate", "1", "--service", "0s"], "takes time"),

@@ -182,6 +182,10 @@ fn a_simulated_curve_is_held_against_another() {
             .contains("Error of the prediction")
     );
     assert!(overlay(&[]).exits(0).stdout.contains("median error"));
+    // A page that cannot be written keeps nothing from being read.
+    let unwritten = overlay(&["--html", "nowhere/page.html"]).exits(3);
+    assert!(unwritten.stdout.contains("median error"), "{unwritten}");
+    unwritten.says(&["cannot write nowhere/page.html", "--html FILE"]);
     place
         .run(&["report", "sim", "--overlay", "sim"])
         .exits(2)
@@ -214,9 +218,47 @@ fn what_cannot_be_simulated_is_refused_with_a_reason() {
     refused(&["--what-if", "kv_blocks=-4"], &["-4"]);
     refused(&["--what-if", "gpus=2"], &["laptop"]);
     refused(&["--what-if", "faster"], &["key=value"]);
+    refused(&["--what-if", ";"], &["changes nothing", "key=value"]);
     refused(&["--what-if", "prompts=x999"], &["context"]);
     refused(&["--no-records", "--keep-gaps"], &["--no-records"]);
     refused(&["--requests", "0"], &["--requests 0"]);
+}
+
+#[test]
+fn a_model_on_a_device_is_a_profile() {
+    let place = Place::new("simulate-catalogue");
+    let run = |profile: &str, out: &str, more: &[&str]| {
+        let flags = ["--profile", profile, "--workload", "chat-short"];
+        simulate(&place, out, &[&flags, more].concat())
+    };
+    let told = json_of(&run("qwen3-8b@2xh100-sxm:fp8", "fp8", &[]).exits(0));
+    let server = &told["holds_for"]["server"]["simulated"];
+    assert_eq!(server["profile"], "qwen3-8b-fp8-2xh100-sxm");
+    // Two devices can be told from one only where the profile was computed.
+    run("Qwen/Qwen3-8B@H100-SXM", "bf16", &["--what-if", "gpus=2"]).exits(0);
+    let mine = "[[accelerator]]\nname = \"H100-SXM\"\nmemory_bytes = 0\n";
+    place.write("mine.toml", mine);
+    for (profile, words) in [
+        (
+            "meta-llama/Meta-Llama-3.1-70B@H100-SXM",
+            &["needs", "GB on each of 1 x H100-SXM", "take more devices"][..],
+        ),
+        ("Qwen/Qwen3-8B@7xH100-SXM", &["cannot be split over 7"]),
+        ("Qwen/Qwen3-8B@0xH100-SXM", &["0 is no number of devices"]),
+        ("Qwen/Qwen3-8B@H100", &["no accelerator `H100`", "H100-SXM"]),
+        ("Qwen/Qwen9@H100-SXM", &["no model `Qwen/Qwen9`"]),
+        (
+            "Qwen/Qwen3-8B@H100-SXM:fp7",
+            &["no precision `fp7`", "w4a16"],
+        ),
+        ("openai/gpt-oss-120b@H100-SXM", &["4 bits", ":PRECISION"]),
+        ("Qwen/Qwen3-8B@H100-SXM+no.toml", &["the catalogue no.toml"]),
+        ("Qwen/Qwen3-8B@H100-SXM+mine.toml", &["mine.toml"]),
+    ] {
+        let ran = run(profile, "never", &[]).exits(2).one_error();
+        ran.says(words);
+    }
+    assert!(!place.path.join("never").exists());
 }
 
 /// A replica that can hold no request of the workload: no figure is made up.
