@@ -33,7 +33,7 @@ fn a_plan_from_a_profile_has_its_faces_and_no_invented_cost() {
 fn a_plan_from_a_result_says_that_it_was_simulated() {
     let place = Place::new("plan-from");
     let mut args = vec!["simulate", "--profile", "laptop", "--slo", SLO];
-    args.extend(["--rate", "40,80,150", "--duration", "20s", "--out", "run"]);
+    args.extend(["--rate", "40,80", "--duration", "10s", "--out", "run"]);
     args.extend(["--workload", "chat-short"]);
     place.run(&args).exits(0);
     let args = ["plan", "--from", "run", "--rate", "400", "--gpus", "1"];
