@@ -3,6 +3,7 @@
 use goodput_stats::mix;
 
 use crate::{
+    books::needs_every_token,
     budget::{Budget, Effort, Found, NoBudget, find},
     capacity::{CapacityPlan, PlanError, Question, plan},
     demand::plain,
@@ -60,7 +61,7 @@ pub fn plan_simulated(
         replicas,
     ));
     let median = |clause: &goodput_slo::Clause| clause.metric == goodput_slo::Metric::TpotMedian;
-    if slo.clauses().iter().any(median) {
+    if slo.clauses().iter().any(median) && !needs_every_token(slo) {
         question.assumed.push(Assumption::new(
             "median gap",
             "judged as the mean gap of an answer, which is the stricter of the two where prompts interfere",

@@ -60,6 +60,11 @@ impl Slo {
     ///
     /// Where prompts of others lengthen a few gaps of an answer, the mean is the longer of the two, so
     /// this is the stricter SLO; it is judged without the single gaps.
+    ///
+    /// ```
+    /// let slo = goodput_slo::Slo::from_argument("ttft<=1s,tpot_median<=50ms").unwrap();
+    /// assert_eq!(slo.with_mean_pace().terms(), "ttft <= 1s and tpot <= 50ms");
+    /// ```
     #[must_use]
     pub fn with_mean_pace(&self) -> Self {
         let mut slo = self.clone();
