@@ -140,6 +140,10 @@ fn run(case: &str, count: u32) {
     );
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a benchmark is told which case to run"
+)]
 fn main() {
     let given: Vec<String> = std::env::args().skip(1).collect();
     let mut words = given.iter().filter(|word| !word.starts_with('-'));
