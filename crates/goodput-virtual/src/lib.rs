@@ -30,6 +30,7 @@ mod pace;
 mod point;
 pub mod pool;
 mod replica;
+mod single_server;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -38,5 +39,6 @@ mod witness;
 pub use pace::Pace;
 pub use point::{Detail, Measured, PointPlan, Setting, run_point, run_point_before};
 pub use replica::Replica;
+pub use single_server::SingleServer;
 pub use sweep::{Swept, sweep};
 pub use witness::{Sampled, Witness};

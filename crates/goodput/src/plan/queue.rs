@@ -5,9 +5,10 @@ use std::num::NonZeroU32;
 use goodput_config::{parse_duration, parse_percent};
 use goodput_perf_model::{
     Demand,
-    queueing::{Question, QueueError, View, Views, overview, views},
+    queueing::{Lever, Question, QueueError, View, Views, overview, views},
 };
 use goodput_report::queue as face;
+use goodput_virtual::SingleServer;
 
 use crate::{
     emulate::profile,
@@ -25,7 +26,10 @@ pub(crate) fn queue(flags: &QueueFlags, voice: Voice) -> Result<Exit, Failure> {
     sensible("--rate", flags.rate)?;
     let seen = replica(flags, voice)?;
     let question = question(flags, seen.as_ref())?;
-    let answer = overview(&question);
+    let answer = overview(&question).map(|mut answer| {
+        answer.lever = through_engine(answer.lever, &question);
+        answer
+    });
     let unstable = match &answer {
         Err(QueueError::Unstable { .. }) | Ok(_) => answer.is_err(),
         Err(error) => return Err(Failure::usage(error.to_string())),
@@ -40,6 +44,27 @@ pub(crate) fn queue(flags: &QueueFlags, voice: Voice) -> Result<Exit, Failure> {
         QueueFormat::Json => face::json(&document),
     })?;
     Ok(if unstable { Exit::No } else { Exit::Yes })
+}
+
+/// Requests through the engine behind each p99 of the variance lever.
+const LEVER_REQUESTS: u32 = 400_000;
+
+/// Puts the p99 of the simulated engine beside the lever's formulas, where the engine is what these
+/// speak of: one server, Poisson arrivals.
+fn through_engine(lever: Lever, question: &Question) -> Lever {
+    let single = question.servers == NonZeroU32::MIN;
+    if !single || (question.scv_arrivals - 1.0).abs() > f64::EPSILON {
+        return lever;
+    }
+    lever.with_engine(|row| {
+        let server = SingleServer {
+            rate_per_s: row.rate_per_s,
+            service_s: row.service_s,
+            scv_service: row.scv_service,
+            seed: 1,
+        };
+        server.wait_p99_s(LEVER_REQUESTS)
+    })
 }
 
 /// The profile that was named, seen as servers.
