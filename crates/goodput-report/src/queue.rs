@@ -249,6 +249,11 @@ fn lever_table(lever: &Lever, style: Style) -> String {
             out.push_str(&row(one, "  "));
         }
     }
+    if before.engine_p99_s.is_some() {
+        out.push_str(
+            "p99 engine: through the simulated engine, to within about 12%; ~ is a formula's\n",
+        );
+    }
     for line in wrap(&lever_finding(lever), style.width) {
         out.push_str(&line);
         out.push('\n');

@@ -15,6 +15,20 @@ fn answer(args: &[&str]) -> Value {
     serde_json::from_str(&ran.stdout).unwrap()
 }
 
+/// The formulas of the lever are beside what the engine does: of one server with exponential service
+/// the 99th percentile is `ln(rho / 0.01) / (mu - lambda)`.
+#[test]
+fn the_lever_is_seen_through_the_engine() {
+    let seen = answer(&["--rate", "5", "--service", "120ms"]);
+    let before = &seen["variance_lever"]["before"];
+    let exact = 1e3 * 60.0_f64.ln() / (1.0 / 0.12 - 5.0);
+    let engine = before["wait_p99_engine_ms"].as_f64().unwrap();
+    assert!((engine / exact - 1.0).abs() < 0.12, "{engine} {exact}");
+    let many = answer(&["--rate", "10", "--service", "120ms", "--servers", "2"]);
+    let none = &many["variance_lever"]["before"]["wait_p99_engine_ms"];
+    assert!(none.is_null(), "the engine is one server here");
+}
+
 #[test]
 fn the_essays_table_is_on_the_ladder() {
     let seen = answer(&["--rate", "7.5", "--service", "120ms"]);
@@ -27,11 +41,9 @@ fn the_essays_table_is_on_the_ladder() {
     let first = &seen["formulas"][0];
     assert_eq!(first["formula"], "M/M/1");
     assert!((first["wait_mean_ms"].as_f64().unwrap() - 1080.0).abs() < 1e-6);
-    let same = answer(&["--rate", "7.5", "--mu", "8.333333333333334"]);
+    let same = answer(&["--rate", "2.5", "--mu", "8.333333333333334"]);
     assert_eq!(same["formulas"][0]["formula"], "M/M/1");
-    let text = ask(&["--rate", "7.5", "--service", "120ms"])
-        .exits(0)
-        .stdout;
+    let text = ask(&["--rate", "5", "--service", "120ms"]).exits(0).stdout;
     for part in ["M/G/1 Pollaczek-Khinchine", "VARIANCE AS A LEVER", "1/mu"] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
