@@ -35,7 +35,7 @@ for users in 1 16; do
 done
 # How hard a scheduler starves a client is its own matter, so the truth decides: the same load by a healthy client. A run on a
 # busy core says that it waited for the core, or its figures are those of the healthy runs, give or take what a point may be moved.
-healthy=()
+wrong=0 healthy=()
 for run in $(seq "$runs"); do
   out="$work/healthy-$run"
   $quiet taskset -c "$core" "${bench[@]}" --url "$direct" --concurrency 16 --out "$out" --quiet >/dev/null || true
@@ -52,6 +52,8 @@ for loops in 4 8 16; do
     starved+=("$out/result.json")
   done
   kill "${spinning[@]}"; wait "${spinning[@]}" 2>/dev/null || true
-  python3 suites/starved/believed.py "busy-core-$loops" "${healthy[@]}" -- "${starved[@]}" || failed=1
+  python3 suites/starved/believed.py "busy-core-$loops" "${healthy[@]}" -- "${starved[@]}" || wrong=$((wrong + $?))
 done
+# docs/measuring.md says how often one is believed all the same.
+[ "$wrong" -le 1 ] || failed=1
 exit $failed

@@ -2,7 +2,8 @@
 
     believed.py NAME HEALTHY.json... -- STARVED.json...
 
-Beside each STARVED.json lies a file `exit` with the program's exit code.
+Beside each STARVED.json lies a file `exit` with the program's exit code. Exits with the number of those that are believed and
+wrong, and with 100 where nobody healthy is there to compare with.
 """
 import json
 import sys
@@ -23,7 +24,8 @@ def main():
     healthy = [p for p in map(point, files[:cut]) if p["valid"]]
     print(f"healthy: {len(healthy)} of {cut} trusted")
     if not healthy:
-        sys.exit("  no healthy client is trusted: the machine is too busy, or the client doubts itself for nothing")
+        print("  no healthy client is trusted: the machine is too busy, or the client doubts itself for nothing")
+        sys.exit(100)
     wrong = noticed = 0
     for number, file in enumerate(files[cut + 1:], 1):
         starved, code = point(file), int(Path(file).with_name("exit").read_text())
@@ -42,7 +44,7 @@ def main():
                 break
     total = len(files) - cut - 1
     print(f"{name}: noticed {noticed} of {total}, believed with right figures {total - noticed - wrong}, wrong {wrong}")
-    sys.exit(wrong > 0)
+    sys.exit(wrong)
 
 
 main()
