@@ -42,6 +42,9 @@ pub struct CalibrationDocument {
     pub advice: Vec<String>,
     /// The size of the KV cache as seen; null: nothing told it.
     pub kv: Option<KvSeen>,
+    /// Tokens that the server's template adds to a prompt: the median of those it counted beyond the
+    /// planned ones; null: it counted none.
+    pub template_tokens: Option<u32>,
     /// Refinement with the simulator in the loop; null: not asked for.
     pub refined: Option<RefinedRow>,
     /// What a reader should know.

@@ -118,11 +118,17 @@ pub(crate) struct Ask {
 pub(crate) struct Terms<'a> {
     pub(crate) model_id: &'a str,
     pub(crate) context_limit: u32,
+    /// What the profile's template adds to a conversation.
+    pub(crate) template_tokens: u32,
     pub(crate) block_tokens: u32,
     pub(crate) natural: Option<NaturalLength>,
     pub(crate) ignore_max_tokens: bool,
     pub(crate) seed: u64,
 }
+
+/// Tokens around a conversation of one message as this server writes it: four around the message, three
+/// that open the answer. A profile with a longer template has the rest added.
+const OWN_TEMPLATE: u32 = 7;
 
 /// An answer to a request that states no limit and to whose length nothing else is known.
 const USUAL: NaturalLength = NaturalLength {
@@ -162,8 +168,12 @@ impl Ask {
             max_tokens,
             n,
         };
+        let template = match api {
+            Api::Chat => terms.template_tokens.saturating_sub(OWN_TEMPLATE),
+            Api::Completions => 0,
+        };
         for sink in sinks {
-            let input_tokens = sink.tokens();
+            let input_tokens = sink.tokens().saturating_add(template);
             check_context(input_tokens, max_tokens, terms.context_limit)?;
             ask.input_tokens = ask.input_tokens.saturating_add(input_tokens);
             let digest = sink.digest();

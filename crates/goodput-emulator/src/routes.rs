@@ -197,6 +197,7 @@ impl Server {
         let terms = Terms {
             model_id: &self.profile.model_id,
             context_limit: self.context_limit,
+            template_tokens: self.profile.template_tokens,
             block_tokens: self.profile.block_tokens.get(),
             natural: self.natural,
             ignore_max_tokens: self.floor.faults.ignore_max_tokens,

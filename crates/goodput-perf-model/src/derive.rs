@@ -282,6 +282,7 @@ impl Derived {
             weight_bytes: Some(self.weight_bytes(model.parameters)),
             bandwidth_bytes_per_s: Some(device.bandwidth_bytes_per_s * f64::from(gpus.get())),
             ingest_s: self.assumptions.ingest_s,
+            template_tokens: 0,
             intervals: Vec::new(),
             fitted_on: None,
             derived: Some(Box::new(self.clone())),

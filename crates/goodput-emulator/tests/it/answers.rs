@@ -288,3 +288,24 @@ fn replicas_share_the_load() {
         assert!(began.elapsed().as_secs() < 5, "{running:?}");
     }
 }
+
+#[test]
+fn a_template_is_counted_around_every_conversation() {
+    let mut config = quick();
+    config.profile.template_tokens = 24;
+    let plain = Running::start(quick());
+    let with_template = Running::start(config);
+    let chat = r#"{"messages":[{"role":"user","content":"the river runs"}],"max_tokens":2}"#;
+    let text = r#"{"prompt":"the river runs","max_tokens":2}"#;
+    let counted = |server: &Running, path, body| {
+        let usage = server.client().post(path, body).json()["usage"].clone();
+        usage["prompt_tokens"].as_u64().unwrap()
+    };
+    let bare = counted(&plain, "/v1/chat/completions", chat);
+    assert_eq!(bare, 3 + 7, "its own");
+    assert_eq!(
+        counted(&with_template, "/v1/chat/completions", chat),
+        3 + 24
+    );
+    assert_eq!(counted(&with_template, "/v1/completions", text), 3);
+}

@@ -25,6 +25,7 @@ pub(super) struct Raw {
     bandwidth_bytes_per_s: Option<Spanned<f64>>,
     ingest_us: Option<Spanned<f64>>,
     ingest_s: Option<Spanned<f64>>,
+    template_tokens: Option<u32>,
     engine: RawEngine,
     step_time: Spanned<RawStepTime>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -140,6 +141,7 @@ impl Raw {
             weight_bytes: self.weight_bytes,
             bandwidth_bytes_per_s: self.bandwidth_bytes_per_s.map(Spanned::into_inner),
             ingest_s: value((&self.ingest_us, MICRO, &self.ingest_s)).unwrap_or(0.0),
+            template_tokens: self.template_tokens.unwrap_or(0),
             intervals,
             fitted_on: self.fitted_on.map(|f| f.checked()),
             derived: self.derived,
@@ -165,6 +167,7 @@ impl Raw {
             bandwidth_bytes_per_s: profile.bandwidth_bytes_per_s.map(|v| Spanned::new(0..0, v)),
             ingest_us,
             ingest_s,
+            template_tokens: (profile.template_tokens > 0).then_some(profile.template_tokens),
             engine: RawEngine {
                 scheduler: match profile.scheduler {
                     Scheduler::Continuous => None,

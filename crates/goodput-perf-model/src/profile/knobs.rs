@@ -8,7 +8,7 @@ use super::{Derived, Profile, Scheduler};
 use crate::{Coefficient, Speculation};
 
 /// Knobs beside the coefficients, each by its own name and by those engines use.
-const NAMES: [(&str, &[&str]); 17] = [
+const NAMES: [(&str, &[&str]); 18] = [
     ("scheduler", &[]),
     ("unified_kv", &["kv_unified"]),
     ("gpus", &["tensor_parallel_size", "tp"]),
@@ -21,6 +21,7 @@ const NAMES: [(&str, &[&str]); 17] = [
     ("block_tokens", &["block_size"]),
     ("context_limit", &["max_model_len"]),
     ("ingest_s", &[]),
+    ("template_tokens", &[]),
     ("tile_tokens", &[]),
     ("window_tokens", &[]),
     ("draft_tokens", &["num_speculative_tokens"]),
@@ -102,6 +103,7 @@ impl Profile {
             "block_tokens" => self.block_tokens = positive(value, self.block_tokens.get())?,
             "context_limit" => self.context_limit = positive(value, self.context_limit)?.get(),
             "ingest_s" => self.ingest_s = seconds(value, self.ingest_s)?,
+            "template_tokens" => self.template_tokens = whole(value, self.template_tokens)?,
             "tile_tokens" => {
                 self.step_time.tile_tokens = whole(value, self.step_time.tile_tokens)?;
             }
@@ -174,6 +176,7 @@ impl Profile {
             prefix_cache: self.prefix_cache,
             context_limit: self.context_limit,
             ingest_s: self.ingest_s,
+            template_tokens: self.template_tokens,
             ..new
         };
         Ok(())

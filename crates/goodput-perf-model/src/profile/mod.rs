@@ -72,6 +72,9 @@ pub struct Profile {
     /// Nothing is kept for the way back. A cost for each token on its way out (46 us in BLIS's fits)
     /// cannot be told from `sequence_s` by what a client sees, and is part of it.
     pub ingest_s: f64,
+    /// Tokens that the server puts around every prompt, its chat template: they are computed, kept and
+    /// counted as the prompt's own, and no workload plans them.
+    pub template_tokens: u32,
     /// What a fit says of the coefficients; empty where nothing was fitted.
     pub intervals: Vec<CoefficientInterval>,
     /// The loads a fit has seen; `None` where nothing was fitted.

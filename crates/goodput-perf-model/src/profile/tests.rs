@@ -100,6 +100,7 @@ fn odd() -> Profile {
         weight_bytes: Some(7),
         bandwidth_bytes_per_s: Some(third * 1e12),
         ingest_s: 15_600.0 * 1e-6,
+        template_tokens: 24,
         step_time: StepTime {
             overhead_s: third * 1e-3,
             weights_s: 0.0,
@@ -255,6 +256,7 @@ fn knobs_change_one_number() {
         "sequence_s=9.5us",
         "step_time.context_s=30.5ns",
         "ingest_s=0.0156",
+        "template_tokens=11",
         "speculation=3,0.7",
         "speculation.acceptance=0.8",
     ] {
@@ -271,6 +273,7 @@ fn knobs_change_one_number() {
         kv_blocks: before.kv_blocks / 2,
         prefix_cache: false,
         ingest_s: 0.0156,
+        template_tokens: 11,
         step_time: StepTime {
             prefill_s: before.step_time.prefill_s * 2.0,
             sequence_s: profile.step_time.sequence_s,

@@ -90,6 +90,11 @@ fn head(found: &CalibrationDocument) -> String {
         }
         None => out += ", no prompts\n",
     }
+    if let Some(tokens) = found.template_tokens.filter(|&tokens| tokens > 0) {
+        out += &format!(
+            "prompts   the server counts {tokens} tokens more than planned: its template\n"
+        );
+    }
     if let Some(kv) = found.kv {
         out += &format!(
             "KV cache  {} tokens [{} to {}], by its usage at {} looks\n",
@@ -234,6 +239,7 @@ mod tests {
             },
             advice: vec!["a larger batch".to_owned()],
             kv: None,
+            template_tokens: Some(24),
             refined: None,
             warnings: Vec::new(),
         };
@@ -246,6 +252,7 @@ mod tests {
             "! ingest: no sample depends on it; it is taken as 0\n",
             "-> would settle it: a larger batch\n",
             "contexts of 60 to 1,000 tokens, no prompts\n",
+            "counts 24 tokens more than planned: its template\n",
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }

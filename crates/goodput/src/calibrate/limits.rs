@@ -154,6 +154,7 @@ fn blank() -> Profile {
         weight_bytes: None,
         bandwidth_bytes_per_s: None,
         ingest_s: 0.0,
+        template_tokens: 0,
         intervals: Vec::new(),
         fitted_on: None,
         derived: None,

@@ -148,7 +148,11 @@ fn profile(records: &Records, calibration: &Calibration, base: &Profile) -> Prof
         records.names().join(", "),
         100.0 * calibration.fit.median_error
     );
-    calibration.profile(base, fitted_on, source)
+    let mut profile = calibration.profile(base, fitted_on, source);
+    if let Some(tokens) = records.template_tokens() {
+        profile.template_tokens = tokens;
+    }
+    profile
 }
 
 fn document(
@@ -180,6 +184,7 @@ fn document(
             .map(|a| a.words().to_owned())
             .collect(),
         kv,
+        template_tokens: records.template_tokens(),
         refined: None,
         warnings: records.warnings(calibration.fit.pauses, calibration.fit.theta.len()),
     }

@@ -18,6 +18,8 @@ const FOLDER: u32 = 10_000;
 pub(super) struct Run {
     /// All requests that reached the server, whatever part of a point they belong to.
     pub(super) requests: Vec<Observed>,
+    /// Tokens that the server counted beyond those planned, of each prompt it counted.
+    pub(super) beyond: Vec<i64>,
     /// Usage of the KV cache, 0 to 1, at seconds since the run's epoch.
     pub(super) kv_usage: Vec<(f64, f64)>,
 }
@@ -61,8 +63,10 @@ impl Records {
                 .hint("name every run once"));
             }
             let folder = Folder::open(path);
+            let (requests, beyond) = requests(&folder, number * FOLDER)?;
             records.runs.push(Run {
-                requests: requests(&folder, number * FOLDER)?,
+                requests,
+                beyond,
                 kv_usage: kv_usage(&folder),
             });
             records.results.push(result);
@@ -138,6 +142,16 @@ impl Records {
             .collect()
     }
 
+    /// What the server's template adds to a prompt: the median of the tokens counted beyond those
+    /// planned. `None` where it counted none.
+    pub(super) fn template_tokens(&self) -> Option<u32> {
+        let all = self.runs.iter().flat_map(|run| &run.beyond);
+        let mut all: Vec<i64> = all.copied().collect();
+        all.sort_unstable();
+        let median = *all.get(all.len() / 2)?;
+        Some(u32::try_from(median).unwrap_or(0))
+    }
+
     /// The shortest and the longest prompt.
     pub(super) fn prompts(&self) -> Option<Extent> {
         let all = self.runs.iter().flat_map(|run| &run.requests);
@@ -180,7 +194,7 @@ impl Records {
         }
         if pauses * 20 > self.samples.len() {
             said.push(format!(
-                "{pauses} of {} samples are much longer than the fit: preemptions, other work on the machine, or a form that does not fit this engine",
+                "{pauses} of {} samples are much longer than the fit: preemptions, other work on the machine, or a form that does not fit this engine; if they belong to it, --refine 100 takes what they cost into the fit",
                 self.samples.len()
             ));
         }
@@ -230,16 +244,20 @@ fn one_engine(result: &RunResult) -> Result<(), Failure> {
     Ok(())
 }
 
-fn requests(folder: &Folder, first: u32) -> Result<Vec<Observed>, Failure> {
+/// The requests, and by how many tokens each prompt was longer than planned.
+fn requests(folder: &Folder, first: u32) -> Result<(Vec<Observed>, Vec<i64>), Failure> {
     let file = folder.file("requests.jsonl");
-    let mut requests = Vec::new();
+    let (mut requests, mut beyond) = (Vec::new(), Vec::new());
     if file.exists() {
         each_request(&file, |row| {
             let record = row.to_record(SeriesId::default());
+            let (arrival, end) = (record.summary.arrival(), record.summary.end());
+            let counted = end.input_tokens.map(i64::from);
+            beyond.extend(counted.map(|n| n - i64::from(arrival.planned_input_tokens)));
             requests.extend(Observed::of(first + row.point, &record));
         })?;
     }
-    Ok(requests)
+    Ok((requests, beyond))
 }
 
 /// What `server_metrics.jsonl` has of the KV cache's usage; nothing where there is none.

@@ -56,6 +56,8 @@ fn what_was_measured_becomes_a_profile_that_can_be_served() {
     let value = step["seconds"].as_f64().unwrap();
     let interval = [0, 1].map(|i| step["interval"][i].as_f64().unwrap());
     assert!(interval[0] <= value && value <= interval[1], "{step}");
+    // Four tokens around the message, three that open the answer.
+    assert_eq!(found["template_tokens"], 7, "{found}");
     // The emulator's step takes 4 ms; a loaded machine only makes it longer.
     assert!(value > 0.003, "{step}");
 
