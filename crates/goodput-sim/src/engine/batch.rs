@@ -7,14 +7,14 @@ use super::{Engine, EngineEvents, fine::Fine};
 
 impl Engine {
     /// Evicts the last admitted until those that run have the blocks they need for the next step;
-    /// returns how many the prompts among them need, and whether one was evicted.
-    pub(super) fn make_room(&mut self, at: Fine, out: &mut impl EngineEvents) -> (u32, bool) {
+    /// returns how many those that decode need, how many the prompts, and whether one was evicted.
+    pub(super) fn make_room(&mut self, at: Fine, out: &mut impl EngineEvents) -> (u32, u32, bool) {
         let mut evicted = false;
         loop {
             let decodes = self.decode_blocks();
             let prefills = self.prefill_blocks();
             if decodes + prefills <= self.pool.free() {
-                return (prefills, evicted);
+                return (decodes, prefills, evicted);
             }
             self.preempt_last(at, out);
             evicted = true;
@@ -99,6 +99,7 @@ impl Engine {
         sequence.settle(self.decoders.steps());
         if sequence.joined.is_some() {
             self.decoders.leave(sequence.computed);
+            self.decoders.forget_end(slot);
             if self.speculation.is_none() {
                 let stored = sequence.computed + under_way;
                 sequence.held = stored.div_ceil(self.block_tokens);
@@ -159,6 +160,9 @@ impl Engine {
 
     /// Who is next to be admitted before a prompt of priority `line` goes on.
     fn candidate(&self, at: Timestamp, line: Option<u8>) -> Option<u32> {
+        if self.waiting.len() == 0 {
+            return None;
+        }
         let mut heads = self.waiting.heads();
         heads.find(|&slot| {
             let sequence = &self.slots[slot as usize];

@@ -22,7 +22,13 @@ impl Span {
     )]
     pub(super) fn of_seconds(seconds: f64) -> Self {
         const UNITS: f64 = 1e9 * (1_u64 << BITS) as f64;
-        Self(libm::rint(seconds * UNITS) as u64)
+        // To the nearest whole number: what lies beyond these has no fraction.
+        const WHOLE: f64 = (1_u64 << 52) as f64;
+        let units = seconds * UNITS;
+        if units < WHOLE {
+            return Self((units + WHOLE - WHOLE) as u64);
+        }
+        Self(units as u64)
     }
 
     /// In whole nanoseconds.
@@ -183,7 +189,8 @@ impl Stretch {
         reason = "a cast to a whole number is clamped to its range"
     )]
     fn estimate(&self, instant: Timestamp) -> u64 {
-        let elapsed = Fine::of(instant).0.saturating_sub(self.start.0) as f64;
+        // Where it is clamped, after five hours in one stretch, the search has farther to go.
+        let elapsed = Fine::of(instant).since(self.start).0 as f64;
         let growth = self.growth as f64;
         let linear = self.first.0 as f64 - growth / 2.0;
         let root = libm::sqrt(linear * linear + 2.0 * growth * elapsed);

@@ -13,6 +13,7 @@ mod stalls;
 mod step;
 #[cfg(test)]
 mod tests;
+mod wheel;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -180,6 +181,8 @@ pub struct Engine {
     prefills: Vec<u32>,
     /// Room for the next such list.
     spare: Vec<u32>,
+    /// Room for those that end with a step.
+    ending: Vec<u32>,
     /// (admission, slot) in order of admission. Some have left: see [`Engine::is_running`].
     running: Vec<(u64, u32)>,
     admissions: u64,
@@ -225,6 +228,7 @@ impl Engine {
             decoders,
             prefills: Vec::new(),
             spare: Vec::new(),
+            ending: Vec::new(),
             running: Vec::new(),
             admissions: 0,
             stalls: Stalls::default(),

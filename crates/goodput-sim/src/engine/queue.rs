@@ -17,8 +17,8 @@ impl Queue {
 
     /// Joins at the end; returns whether nobody of the same or a better priority waits before it.
     pub(super) fn push_back(&mut self, priority: u8, slot: u32) -> bool {
-        let first = self.lines.iter().take(usize::from(priority) + 1);
-        let first = first.map(VecDeque::len).sum::<usize>() == 0;
+        let mut upto = self.lines.iter().take(usize::from(priority) + 1);
+        let first = self.count == 0 || upto.all(VecDeque::is_empty);
         self.line(priority).push_back(slot);
         first
     }

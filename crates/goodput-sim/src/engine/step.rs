@@ -15,15 +15,17 @@ impl Engine {
     pub(super) fn start_step(&mut self, at: Fine, out: &mut impl EngineEvents) {
         let now = at.timestamp();
         self.reach(now);
-        let (reserved, evicted) = self.make_room(at, out);
+        let (decodes, reserved, evicted) = self.make_room(at, out);
         let mut batch = Batch {
             decodes: self.decoders.count(),
             context_tokens: self.decoders.context(),
             window_tokens: self.decoders.window_context(),
             ..Batch::default()
         };
-        let taken = self.pool.take(self.decode_blocks());
-        debug_assert!(taken, "invariant: room was made for those that decode");
+        if decodes > 0 {
+            let taken = self.pool.take(decodes);
+            debug_assert!(taken, "invariant: room was made for those that decode");
+        }
         if let Some(speculation) = self.speculation {
             self.hold_draft_blocks(&speculation);
         }
@@ -168,10 +170,10 @@ impl Engine {
                 match date.due() {
                     Due::Window => self.outgrow_window(date.slot),
                     Due::Block => self.publish_answer(date),
-                    Due::End => self.finish(date.slot, at, out),
                 }
             }
         }
+        self.finish_answered(at, out);
         if !self.prefills.is_empty() {
             let mut prefills = std::mem::take(&mut self.prefills);
             std::mem::swap(&mut self.prefills, &mut self.spare);
@@ -191,6 +193,23 @@ impl Engine {
         } else {
             State::Starting(end)
         };
+    }
+
+    /// Ends those that have answered their last token, in order of admission.
+    fn finish_answered(&mut self, at: Timestamp, out: &mut impl EngineEvents) {
+        self.decoders.take_ends(&mut self.ending);
+        if self.ending.is_empty() {
+            return;
+        }
+        let mut ending = std::mem::take(&mut self.ending);
+        if ending.len() > 1 {
+            let slots = &self.slots;
+            ending.sort_unstable_by_key(|&slot| slots[slot as usize].order);
+        }
+        for slot in ending.drain(..) {
+            self.finish(slot, at, out);
+        }
+        self.ending = ending;
     }
 
     /// Tells of the tokens of each that decodes.
@@ -282,8 +301,7 @@ impl Engine {
             self.decoders.note(date);
         }
         let left = sequence.request.output_tokens - sequence.emitted;
-        let end = steps + u64::from(left);
-        self.decoders.note(Date::new(end, Due::End, order, slot));
+        self.decoders.note_end(slot, left);
         if self.prefix_cache && sequence.request.blocks.len() > sequence.known as usize {
             let full = (sequence.known + 1) * self.block_tokens;
             let filled = steps + u64::from(full.saturating_sub(sequence.computed));
