@@ -67,10 +67,11 @@ fn is_under(edges: &Edges, density: fn(f64) -> f64, layer: usize, x: f64, level:
 /// Exponential with mean 1.
 #[inline]
 pub(crate) fn exponential(draws: &mut Draws) -> f64 {
+    let edges: &Edges = &EXPONENTIAL;
     let bits = draws.bits();
     let layer = layer(bits);
-    let x = (bits >> 11) as f64 / (1_u64 << 53) as f64 * EXPONENTIAL[layer];
-    if x < EXPONENTIAL[layer + 1] {
+    let x = (bits >> 11) as f64 / (1_u64 << 53) as f64 * edges[layer];
+    if x < edges[layer + 1] {
         return x;
     }
     exponential_at_the_rim(draws, layer, x)
@@ -92,11 +93,12 @@ fn exponential_at_the_rim(draws: &mut Draws, layer: usize, x: f64) -> f64 {
 /// Standard normal.
 #[inline]
 pub(crate) fn normal(draws: &mut Draws) -> f64 {
+    let edges: &Edges = &NORMAL;
     let bits = draws.bits();
     let layer = layer(bits);
     // The sign is the first of the 53 bits.
-    let x = (bits.cast_signed() >> 11) as f64 / (1_u64 << 52) as f64 * NORMAL[layer];
-    if x.abs() < NORMAL[layer + 1] {
+    let x = (bits.cast_signed() >> 11) as f64 / (1_u64 << 52) as f64 * edges[layer];
+    if x.abs() < edges[layer + 1] {
         return x;
     }
     normal_at_the_rim(draws, layer, x)

@@ -44,6 +44,7 @@ impl Cost {
     }
 
     /// Any step.
+    #[inline]
     pub(super) fn of(&mut self, batch: &Batch) -> Span {
         let fixed = if batch.prefill_tokens == 0 {
             self.decode(batch.decodes).span
@@ -61,6 +62,7 @@ impl Cost {
         Span(fixed.0 + context)
     }
 
+    #[inline]
     fn decode(&mut self, sequences: u32) -> Decode {
         match self.decode_only.get(sequences as usize) {
             Some(Some(known)) => *known,

@@ -133,6 +133,7 @@ impl Decoders {
 
     /// Takes in a sequence with so many stored tokens; returns after how many steps it outgrows the
     /// window, if it does.
+    #[inline]
     pub(super) fn join(&mut self, stored: u32) -> Option<u64> {
         self.count += 1;
         let base = i64::from(stored) - signed(self.steps);
@@ -148,6 +149,7 @@ impl Decoders {
     }
 
     /// Lets one go that has so many stored tokens by now.
+    #[inline]
     pub(super) fn leave(&mut self, stored: u32) {
         self.count -= 1;
         let base = i64::from(stored) - signed(self.steps);
@@ -172,6 +174,7 @@ impl Decoders {
     }
 
     /// Notes that the sequence has answered in `left` steps.
+    #[inline]
     pub(super) fn note_end(&mut self, slot: u32, left: u32) {
         let end = self.steps + u64::from(left);
         self.ends.note(self.steps, slot, end);
@@ -188,6 +191,7 @@ impl Decoders {
     }
 
     /// Steps until something is due, if `is_valid` says of a date that it still will be.
+    #[inline]
     pub(super) fn until_due(&mut self, is_valid: impl Fn(&Date) -> bool) -> Option<u64> {
         let end = self.ends.until_next(self.steps);
         while let Some(Reverse(first)) = self.dates.peek() {
@@ -201,6 +205,7 @@ impl Decoders {
     }
 
     /// Takes the next of what is due by now, void or not.
+    #[inline]
     pub(super) fn take_due(&mut self) -> Option<Date> {
         let due = self.dates.peek()?.0.step() <= self.steps;
         due.then(|| self.dates.pop())?.map(|date| date.0)
@@ -214,6 +219,7 @@ impl Decoders {
     }
 
     /// Lets `steps` steps pass.
+    #[inline]
     pub(super) fn pass(&mut self, steps: u64) {
         self.steps += steps;
         self.ends.turn(self.steps);
@@ -236,6 +242,7 @@ impl Decoders {
     }
 
     /// Blocks that the next step needs.
+    #[inline]
     pub(super) fn blocks_for_next(&self) -> u32 {
         self.classes[self.phase as usize]
     }
@@ -267,6 +274,7 @@ impl Decoders {
         whole.saturating_add(u64::from(steps))
     }
 
+    #[inline]
     fn class(&self, stored: u32) -> usize {
         let stored = stored % self.block_tokens;
         let class = if self.phase >= stored {

@@ -20,6 +20,7 @@ impl Span {
         clippy::cast_sign_loss,
         reason = "a cast to a whole number is clamped to its range"
     )]
+    #[inline]
     pub(super) fn of_seconds(seconds: f64) -> Self {
         const UNITS: f64 = 1e9 * (1_u64 << BITS) as f64;
         // To the nearest whole number: what lies beyond these has no fraction.
@@ -67,6 +68,7 @@ impl Fine {
         clippy::cast_possible_truncation,
         reason = "clamped to the range first"
     )]
+    #[inline]
     pub(super) fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0).min(u128::from(u64::MAX)) as u64)
     }
@@ -99,6 +101,7 @@ pub(super) struct Stretch {
 
 impl Stretch {
     /// A single step.
+    #[inline]
     pub(super) fn step(start: Fine, span: Span) -> Self {
         let first = span.at_least_one();
         let last_boundary = start.after(first);
@@ -113,6 +116,7 @@ impl Stretch {
     }
 
     /// `steps` of them, at least one.
+    #[inline]
     pub(super) fn new(start: Fine, first: Span, growth: u64, steps: u64) -> Self {
         let mut stretch = Self::step(start, first);
         stretch.growth = growth;
@@ -123,6 +127,7 @@ impl Stretch {
     }
 
     /// Ends it after `steps` steps.
+    #[inline]
     pub(super) fn cut(&mut self, steps: u64) {
         self.steps = steps;
         self.last_boundary = self.boundary(steps);
@@ -144,6 +149,7 @@ impl Stretch {
     }
 
     /// When step `index`, counted from 0, begins, and the one before it ends.
+    #[inline]
     pub(super) fn boundary(&self, index: u64) -> Fine {
         let pairs = index * index.saturating_sub(1) / 2;
         let linear = u128::from(self.first.0) * u128::from(index);

@@ -2,9 +2,6 @@
 
 use super::fine::Span;
 
-/// So many are looked at one by one.
-const NEAR: usize = 8;
-
 /// Steps that are longer than all that came after them: whoever asks for the longest since some step
 /// finds it among these.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +12,7 @@ pub(super) struct Stalls {
 
 impl Stalls {
     /// A step that ended as number `step`.
+    #[inline]
     pub(super) fn add(&mut self, step: u64, span: Span) {
         while self.steps.last().is_some_and(|last| last.1 <= span) {
             self.steps.pop();
@@ -23,18 +21,10 @@ impl Stalls {
     }
 
     /// The longest of those that ended as a number above `step`.
+    #[inline]
     pub(super) fn longest_after(&self, step: u64) -> Option<Span> {
-        // The newest are few steps back, and so are most that are asked for.
-        let behind = self.steps.len().saturating_sub(NEAR);
-        let (before, newest) = self.steps.split_at(behind);
-        let older = newest.iter().rposition(|s| s.0 <= step);
-        match older {
-            Some(older) => newest.get(older + 1),
-            None => before
-                .get(before.partition_point(|s| s.0 <= step))
-                .or(newest.first()),
-        }
-        .map(|s| s.1)
+        let after = self.steps.partition_point(|s| s.0 <= step);
+        self.steps.get(after).map(|s| s.1)
     }
 
     /// Forgets all.

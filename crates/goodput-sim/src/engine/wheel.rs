@@ -94,6 +94,7 @@ impl Wheel {
     }
 
     /// Nobody is left in a chain.
+    #[inline]
     fn clear(&mut self, place: usize) {
         self.chains[place] = NOBODY;
         let word = place / WORD;
@@ -130,6 +131,7 @@ impl Wheel {
     }
 
     /// Steps from `now` to the next end.
+    #[inline]
     pub(super) fn until_next(&self, now: u64) -> Option<u64> {
         let start = place_of(now);
         let (word, bit) = (start / WORD, start % WORD);
@@ -149,7 +151,14 @@ impl Wheel {
     }
 
     /// Has come to step `now`; nothing was due before.
+    #[inline]
     pub(super) fn turn(&mut self, now: u64) {
+        if self.far_from != NEVER {
+            self.come_near(now);
+        }
+    }
+
+    fn come_near(&mut self, now: u64) {
         while self.far_from < now.saturating_add(SPAN) {
             if let Some((step, slot)) = self.far.pop_first() {
                 self.chain(slot, step);
