@@ -44,9 +44,10 @@ mod tests {
             4_294_967_294.5,
             4_294_967_295.5,
         ] {
-            assert_eq!(
-                f64::from(whole_u32(value)),
-                value.round().clamp(0.0, f64::from(most))
+            let expected = value.round().clamp(0.0, f64::from(most));
+            assert!(
+                (f64::from(whole_u32(value)) - expected).abs() < 0.1,
+                "{value}"
             );
         }
     }

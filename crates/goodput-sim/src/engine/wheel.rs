@@ -46,7 +46,6 @@ pub(super) struct Wheel {
     far_from: u64,
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a remainder")]
 const fn place_of(step: u64) -> usize {
     (step % SPAN) as usize
 }
