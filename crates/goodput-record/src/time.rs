@@ -75,8 +75,12 @@ impl Timestamp {
     clippy::cast_sign_loss,
     reason = "the value is clamped to the range of u64 first, and `as` saturates"
 )]
+#[inline]
 pub fn nanos_of(seconds: f64) -> u64 {
-    (seconds * 1e9).round().max(0.0) as u64
+    // To the nearest as `round` does it, without a call.
+    let nanos = seconds * 1e9;
+    let below = nanos as u64;
+    below.saturating_add(u64::from(nanos - below as f64 >= 0.5))
 }
 
 /// A [`Duration`] from seconds, to the nearest nanosecond; what is not positive is zero.

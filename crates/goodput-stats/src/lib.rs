@@ -26,6 +26,7 @@ pub mod sampler;
 mod series;
 mod shift;
 mod whole;
+mod ziggurat;
 
 pub use difference::{
     Bounded, change_interval, confidence_stretch, difference_interval, min_samples_for_interval,
@@ -41,7 +42,7 @@ pub use level::{LevelShift, level_shift};
 pub use looks::{looks_confidence, looks_interval};
 pub use normal::{normal_cdf, normal_quantile, student_cdf, student_quantile};
 pub use quantile::{Sample, min_samples_for, quantile};
-pub use random::{Draws, Stream, mix};
+pub use random::{Draws, Stream, StreamDraws, mix};
 pub use series::{
     autocorrelation, correlation_time, cv, index_of_dispersion, pearson, truncate_mser5,
 };

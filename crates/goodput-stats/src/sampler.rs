@@ -1,23 +1,25 @@
 //! Samplers: each turns a keyed sequence of draws into one value of a distribution.
 //!
-//! Logarithms, powers and cosines come from `libm`, so that the same draws give the same bits on
+//! Logarithms, powers and exponentials come from `libm`, so that the same draws give the same bits on
 //! every machine.
 
-use crate::Draws;
+use crate::{Draws, ziggurat};
 
-/// Exponential with mean 1, by inversion.
+/// Exponential with mean 1, by the ziggurat of Marsaglia and Tsang (2000).
+#[inline]
 pub fn exponential(draws: &mut Draws) -> f64 {
-    -libm::log(1.0 - draws.unit())
+    ziggurat::exponential(draws)
 }
 
-/// Standard normal (mean 0, variance 1), by the transform of Box and Muller (1958).
+/// Standard normal (mean 0, variance 1), by the ziggurat of Marsaglia and Tsang (2000).
+#[inline]
 pub fn normal(draws: &mut Draws) -> f64 {
-    let radius = libm::sqrt(2.0 * exponential(draws));
-    radius * libm::cos(2.0 * core::f64::consts::PI * draws.unit())
+    ziggurat::normal(draws)
 }
 
 /// Log-normal: `median` times e to the power of `sigma` standard normals. Both must be finite,
 /// `median` above 0 and `sigma` not below.
+#[inline]
 pub fn log_normal(draws: &mut Draws, median: f64, sigma: f64) -> f64 {
     median * libm::exp(sigma * normal(draws))
 }

@@ -5,7 +5,7 @@ mod tests;
 
 use goodput_record::Timestamp;
 use goodput_stats::{
-    Draws,
+    StreamDraws,
     sampler::{exponential, gamma},
 };
 
@@ -41,7 +41,7 @@ pub struct RatePoint {
 #[derive(Clone, Debug)]
 pub struct Schedule {
     process: Process,
-    seed: u64,
+    draws: StreamDraws,
     /// Arrivals per second at factor 1.
     rate: f64,
     profile: Vec<RatePoint>,
@@ -86,7 +86,7 @@ impl Schedule {
     fn new(process: Process, rate: f64, profile: Vec<RatePoint>, seed: u64) -> Self {
         let mut schedule = Self {
             process,
-            seed,
+            draws: StreamDraws::new(seed, stream::GAP),
             rate,
             profile,
             lead_s: 0.0,
@@ -139,7 +139,7 @@ impl Schedule {
     fn step(&mut self) {
         match &self.process {
             Process::Renewal { shape } => {
-                let mut draws = Draws::new(self.seed, stream::GAP, self.number);
+                let mut draws = self.draws.at(self.number);
                 self.clock += match shape {
                     None => exponential(&mut draws),
                     Some(shape) => gamma(&mut draws, *shape, 1.0 / shape),

@@ -11,7 +11,7 @@ use crate::{
     spec::{Shape, WorkloadSpec},
     workload::schedule,
 };
-use goodput_stats::Draws;
+use goodput_stats::StreamDraws;
 
 /// A request without a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,9 @@ pub struct PlainRequest {
 pub struct PlainRequests {
     input: Lengths,
     output: Lengths,
+    input_draws: StreamDraws,
+    output_draws: StreamDraws,
     schedule: Schedule,
-    seed: u64,
     next: Option<PlainRequest>,
 }
 
@@ -50,8 +51,9 @@ impl PlainRequests {
         let mut requests = Self {
             input: input.clone(),
             output: output.clone(),
+            input_draws: StreamDraws::new(seed, stream::INPUT),
+            output_draws: StreamDraws::new(seed, stream::OUTPUT),
             schedule: schedule(spec, per_second, seed),
-            seed,
             next: None,
         };
         requests.plan();
@@ -74,12 +76,11 @@ impl PlainRequests {
     fn plan(&mut self) {
         self.next = self.schedule.peek().map(|(index, due)| {
             self.schedule.advance();
-            let draws = |stream| Draws::new(self.seed, stream, index);
             PlainRequest {
                 index,
                 due,
-                input_tokens: self.input.draw(&mut draws(stream::INPUT)),
-                output_tokens: self.output.draw(&mut draws(stream::OUTPUT)),
+                input_tokens: self.input.draw(&mut self.input_draws.at(index)),
+                output_tokens: self.output.draw(&mut self.output_draws.at(index)),
             }
         });
     }

@@ -7,14 +7,14 @@ use super::{Engine, EngineEvents, fine::Fine};
 
 impl Engine {
     /// Evicts the last admitted until those that run have the blocks they need for the next step;
-    /// returns how many the prompts among them need, and whether one was evicted.
-    pub(super) fn make_room(&mut self, at: Fine, out: &mut impl EngineEvents) -> (u32, bool) {
+    /// returns how many those that decode need, how many the prompts, and whether one was evicted.
+    pub(super) fn make_room(&mut self, at: Fine, out: &mut impl EngineEvents) -> (u32, u32, bool) {
         let mut evicted = false;
         loop {
             let decodes = self.decode_blocks();
             let prefills = self.prefill_blocks();
             if decodes + prefills <= self.pool.free() {
-                return (prefills, evicted);
+                return (decodes, prefills, evicted);
             }
             self.preempt_last(at, out);
             evicted = true;
@@ -22,6 +22,7 @@ impl Engine {
     }
 
     /// Blocks that those that decode need for the next step.
+    #[inline]
     pub(super) fn decode_blocks(&self) -> u32 {
         match &self.speculation {
             Some(speculation) => self.draft_blocks(speculation),
@@ -30,6 +31,7 @@ impl Engine {
     }
 
     /// What a step on `batch` leaves of its tokens.
+    #[inline]
     fn budget(&self, batch: &Batch) -> u32 {
         let decodes = batch.decodes * self.tokens_per_decode;
         // A lone sequence goes on even where a step has less room than its draft.
@@ -38,10 +40,15 @@ impl Engine {
     }
 
     /// Blocks that the prompts under way need for their next chunks.
+    #[inline]
     fn prefill_blocks(&self) -> u32 {
         if self.prefills.is_empty() {
             return 0;
         }
+        self.blocks_for_chunks()
+    }
+
+    fn blocks_for_chunks(&self) -> u32 {
         let mut budget = self.budget(&Batch {
             decodes: self.decoders.count(),
             ..Batch::default()
@@ -99,6 +106,7 @@ impl Engine {
         sequence.settle(self.decoders.steps());
         if sequence.joined.is_some() {
             self.decoders.leave(sequence.computed);
+            self.decoders.forget_end(slot);
             if self.speculation.is_none() {
                 let stored = sequence.computed + under_way;
                 sequence.held = stored.div_ceil(self.block_tokens);
@@ -147,8 +155,9 @@ impl Engine {
     }
 
     /// Puts the prompts that are computed in the order in which they go on.
-    pub(super) fn rank_prefills(&mut self) {
-        if self.prefills.len() > 1 {
+    fn rank_prefills(&mut self) {
+        // They are in order of admission; only who is served before others breaks it.
+        if self.prefills.len() > 1 && self.waiting.has_lines() {
             let slots = &self.slots;
             self.prefills.sort_by_key(|&slot| {
                 let sequence = &slots[slot as usize];
@@ -158,7 +167,11 @@ impl Engine {
     }
 
     /// Who is next to be admitted before a prompt of priority `line` goes on.
+    #[inline]
     fn candidate(&self, at: Timestamp, line: Option<u8>) -> Option<u32> {
+        if self.waiting.len() == 0 {
+            return None;
+        }
         let mut heads = self.waiting.heads();
         heads.find(|&slot| {
             let sequence = &self.slots[slot as usize];
@@ -212,6 +225,7 @@ impl Engine {
 
     /// Leading blocks of the sequence in the cache, and how many of these are free. The block of the
     /// last token never counts, so that there is something to compute.
+    #[inline]
     fn find_prefix(&self, slot: u32) -> (u32, u32) {
         let sequence = &self.slots[slot as usize];
         if !self.prefix_cache || sequence.request.blocks.is_empty() {
@@ -223,6 +237,7 @@ impl Engine {
     }
 
     /// Books `tokens` of a prompt into the step.
+    #[inline]
     fn schedule(&mut self, slot: u32, tokens: u32, batch: &mut Batch) {
         let sequence = &mut self.slots[slot as usize];
         sequence.scheduled = tokens;

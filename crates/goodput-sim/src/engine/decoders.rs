@@ -2,6 +2,8 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
+use super::wheel::Wheel;
+
 /// What is due at the end of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
@@ -9,12 +11,11 @@ pub(super) enum Due {
     Window = 0,
     /// A block of the answer is full, and its hash known.
     Block = 1,
-    /// The last token is answered.
-    End = 2,
 }
 
 /// Something that happens to one sequence at the end of a step. Of what happens at the end of one
-/// step, windows come first, then blocks, then ends, and each in order of admission.
+/// step, windows come first, then blocks, then the ends of answers, which have a [`Wheel`] of their own,
+/// and each in order of admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Date {
     /// The step, what is due, and the number of the admission, from the highest bits to the lowest: one
@@ -44,8 +45,7 @@ impl Date {
     pub(super) const fn due(&self) -> Due {
         match (self.key >> 64) & 3 {
             0 => Due::Window,
-            1 => Due::Block,
-            _ => Due::End,
+            _ => Due::Block,
         }
     }
 }
@@ -67,13 +67,14 @@ pub(super) struct Decoders {
     /// Sequences by (steps - stored tokens) modulo the block's size: those of one class fill their
     /// blocks at the same step.
     classes: Vec<u32>,
-    /// Tokens that layers with a window look back on.
+    /// Tokens that layers with a window look back on; [`u32::MAX`] where there are none.
     window: u32,
     /// Of the sequences whose context is still within the window: how many, and the sum of their
     /// stored tokens less `steps`.
     near: u32,
     near_base: i64,
     dates: BinaryHeap<Reverse<Date>>,
+    ends: Wheel,
 }
 
 impl Decoders {
@@ -89,6 +90,7 @@ impl Decoders {
             near: 0,
             near_base: 0,
             dates: BinaryHeap::new(),
+            ends: Wheel::new(),
         }
     }
 
@@ -110,8 +112,11 @@ impl Decoders {
         (u64::from(self.count) * (self.steps + 1)).wrapping_add_signed(self.base)
     }
 
-    /// The same in layers with a window.
+    /// The same in layers with a window; 0 where there are none.
     pub(super) fn window_context(&self) -> u64 {
+        if self.window == u32::MAX {
+            return 0;
+        }
         let near = (u64::from(self.near) * (self.steps + 1)).wrapping_add_signed(self.near_base);
         near + u64::from(self.count - self.near) * u64::from(self.window)
     }
@@ -123,11 +128,12 @@ impl Decoders {
 
     /// Whether the context of a sequence with so many stored tokens grows within the window.
     const fn is_near(&self, stored: u32) -> bool {
-        stored + 1 < self.window
+        self.window < u32::MAX && stored + 1 < self.window
     }
 
     /// Takes in a sequence with so many stored tokens; returns after how many steps it outgrows the
     /// window, if it does.
+    #[inline]
     pub(super) fn join(&mut self, stored: u32) -> Option<u64> {
         self.count += 1;
         let base = i64::from(stored) - signed(self.steps);
@@ -139,10 +145,11 @@ impl Decoders {
         }
         self.near += 1;
         self.near_base += base;
-        (self.window < u32::MAX).then(|| u64::from(self.window - stored - 1))
+        Some(u64::from(self.window - stored - 1))
     }
 
     /// Lets one go that has so many stored tokens by now.
+    #[inline]
     pub(super) fn leave(&mut self, stored: u32) {
         self.count -= 1;
         let base = i64::from(stored) - signed(self.steps);
@@ -166,18 +173,39 @@ impl Decoders {
         self.dates.push(Reverse(date));
     }
 
-    /// Steps until something is due, if `is_valid` says that it still will be.
+    /// Notes that the sequence has answered in `left` steps.
+    #[inline]
+    pub(super) fn note_end(&mut self, slot: u32, left: u32) {
+        let end = self.steps + u64::from(left);
+        self.ends.note(self.steps, slot, end);
+    }
+
+    /// Forgets that of one that leaves before.
+    pub(super) fn forget_end(&mut self, slot: u32) {
+        self.ends.forget(self.steps, slot);
+    }
+
+    /// Takes those that have answered by now, in any order.
+    pub(super) fn take_ends(&mut self, taken: &mut Vec<u32>) {
+        self.ends.take(self.steps, taken);
+    }
+
+    /// Steps until something is due, if `is_valid` says of a date that it still will be.
+    #[inline]
     pub(super) fn until_due(&mut self, is_valid: impl Fn(&Date) -> bool) -> Option<u64> {
+        let end = self.ends.until_next(self.steps);
         while let Some(Reverse(first)) = self.dates.peek() {
             if is_valid(first) {
-                return Some(first.step() - self.steps);
+                let date = first.step() - self.steps;
+                return Some(end.map_or(date, |end| end.min(date)));
             }
             self.dates.pop();
         }
-        None
+        end
     }
 
     /// Takes the next of what is due by now, void or not.
+    #[inline]
     pub(super) fn take_due(&mut self) -> Option<Date> {
         let due = self.dates.peek()?.0.step() <= self.steps;
         due.then(|| self.dates.pop())?.map(|date| date.0)
@@ -191,8 +219,10 @@ impl Decoders {
     }
 
     /// Lets `steps` steps pass.
+    #[inline]
     pub(super) fn pass(&mut self, steps: u64) {
         self.steps += steps;
+        self.ends.turn(self.steps);
         let passed = if steps < u64::from(self.block_tokens) {
             low(steps)
         } else {
@@ -212,6 +242,7 @@ impl Decoders {
     }
 
     /// Blocks that the next step needs.
+    #[inline]
     pub(super) fn blocks_for_next(&self) -> u32 {
         self.classes[self.phase as usize]
     }
@@ -243,6 +274,7 @@ impl Decoders {
         whole.saturating_add(u64::from(steps))
     }
 
+    #[inline]
     fn class(&self, stored: u32) -> usize {
         let stored = stored % self.block_tokens;
         let class = if self.phase >= stored {

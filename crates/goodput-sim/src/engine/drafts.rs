@@ -67,6 +67,7 @@ impl Engine {
             }
             sequence.settle(steps);
             self.decoders.leave(sequence.computed);
+            self.decoders.forget_end(slot);
             sequence.computed += right;
             sequence.emitted += right;
             self.counters.output_tokens += u64::from(right);

@@ -20,9 +20,16 @@ impl Span {
         clippy::cast_sign_loss,
         reason = "a cast to a whole number is clamped to its range"
     )]
+    #[inline]
     pub(super) fn of_seconds(seconds: f64) -> Self {
         const UNITS: f64 = 1e9 * (1_u64 << BITS) as f64;
-        Self(libm::rint(seconds * UNITS) as u64)
+        // To the nearest whole number: what lies beyond these has no fraction.
+        const WHOLE: f64 = (1_u64 << 52) as f64;
+        let units = seconds * UNITS;
+        if units < WHOLE {
+            return Self((units + WHOLE - WHOLE) as u64);
+        }
+        Self(units as u64)
     }
 
     /// In whole nanoseconds.
@@ -61,6 +68,7 @@ impl Fine {
         clippy::cast_possible_truncation,
         reason = "clamped to the range first"
     )]
+    #[inline]
     pub(super) fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0).min(u128::from(u64::MAX)) as u64)
     }
@@ -93,6 +101,7 @@ pub(super) struct Stretch {
 
 impl Stretch {
     /// A single step.
+    #[inline]
     pub(super) fn step(start: Fine, span: Span) -> Self {
         let first = span.at_least_one();
         let last_boundary = start.after(first);
@@ -107,6 +116,7 @@ impl Stretch {
     }
 
     /// `steps` of them, at least one.
+    #[inline]
     pub(super) fn new(start: Fine, first: Span, growth: u64, steps: u64) -> Self {
         let mut stretch = Self::step(start, first);
         stretch.growth = growth;
@@ -117,6 +127,7 @@ impl Stretch {
     }
 
     /// Ends it after `steps` steps.
+    #[inline]
     pub(super) fn cut(&mut self, steps: u64) {
         self.steps = steps;
         self.last_boundary = self.boundary(steps);
@@ -138,6 +149,7 @@ impl Stretch {
     }
 
     /// When step `index`, counted from 0, begins, and the one before it ends.
+    #[inline]
     pub(super) fn boundary(&self, index: u64) -> Fine {
         let pairs = index * index.saturating_sub(1) / 2;
         let linear = u128::from(self.first.0) * u128::from(index);
@@ -183,7 +195,8 @@ impl Stretch {
         reason = "a cast to a whole number is clamped to its range"
     )]
     fn estimate(&self, instant: Timestamp) -> u64 {
-        let elapsed = Fine::of(instant).0.saturating_sub(self.start.0) as f64;
+        // Where it is clamped, after five hours in one stretch, the search has farther to go.
+        let elapsed = Fine::of(instant).since(self.start).0 as f64;
         let growth = self.growth as f64;
         let linear = self.first.0 as f64 - growth / 2.0;
         let root = libm::sqrt(linear * linear + 2.0 * growth * elapsed);

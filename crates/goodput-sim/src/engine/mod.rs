@@ -13,6 +13,7 @@ mod stalls;
 mod step;
 #[cfg(test)]
 mod tests;
+mod wheel;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -178,8 +179,8 @@ pub struct Engine {
     decoders: Decoders,
     /// Those that run and do not decode, in order of priority and admission.
     prefills: Vec<u32>,
-    /// Room for the next such list.
-    spare: Vec<u32>,
+    /// Room for those that end with a step.
+    ending: Vec<u32>,
     /// (admission, slot) in order of admission. Some have left: see [`Engine::is_running`].
     running: Vec<(u64, u32)>,
     admissions: u64,
@@ -224,7 +225,7 @@ impl Engine {
             waiting: Queue::default(),
             decoders,
             prefills: Vec::new(),
-            spare: Vec::new(),
+            ending: Vec::new(),
             running: Vec::new(),
             admissions: 0,
             stalls: Stalls::default(),
@@ -399,9 +400,17 @@ impl Engine {
     /// In how many calls a span is covered makes no difference.
     pub fn advance(&mut self, to: Timestamp, out: &mut impl EngineEvents) {
         loop {
-            match self.state {
-                State::Starting(at) if at.timestamp() <= to => self.start_step(at, out),
-                State::Stepping(stretch) if stretch.end() <= to => self.finish_steps(&stretch, out),
+            match &self.state {
+                State::Starting(at) if at.timestamp() <= to => {
+                    let at = *at;
+                    self.start_step(at, out);
+                }
+                State::Stepping(stretch) if stretch.end() <= to => {
+                    let stretch = *stretch;
+                    if let Some(at) = self.finish_steps(&stretch, out) {
+                        self.start_step(at, out);
+                    }
+                }
                 _ => break,
             }
         }
@@ -464,6 +473,7 @@ impl Engine {
         self.pool.held() + taken
     }
 
+    #[inline]
     fn reach(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
     }

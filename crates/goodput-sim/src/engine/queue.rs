@@ -15,10 +15,16 @@ impl Queue {
         self.count
     }
 
+    /// Whether anybody ever came with a priority behind the first.
+    pub(super) const fn has_lines(&self) -> bool {
+        self.lines.len() > 1
+    }
+
     /// Joins at the end; returns whether nobody of the same or a better priority waits before it.
+    #[inline]
     pub(super) fn push_back(&mut self, priority: u8, slot: u32) -> bool {
-        let first = self.lines.iter().take(usize::from(priority) + 1);
-        let first = first.map(VecDeque::len).sum::<usize>() == 0;
+        let mut upto = self.lines.iter().take(usize::from(priority) + 1);
+        let first = self.count == 0 || upto.all(VecDeque::is_empty);
         self.line(priority).push_back(slot);
         first
     }
@@ -27,6 +33,7 @@ impl Queue {
         self.line(priority).push_front(slot);
     }
 
+    #[inline]
     fn line(&mut self, priority: u8) -> &mut VecDeque<u32> {
         let place = usize::from(priority);
         if self.lines.len() <= place {
@@ -42,6 +49,7 @@ impl Queue {
     }
 
     /// Takes the first of a priority.
+    #[inline]
     pub(super) fn pop(&mut self, priority: u8) -> Option<u32> {
         let slot = self.lines.get_mut(usize::from(priority))?.pop_front()?;
         self.count -= 1;

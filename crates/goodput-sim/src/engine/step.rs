@@ -15,15 +15,17 @@ impl Engine {
     pub(super) fn start_step(&mut self, at: Fine, out: &mut impl EngineEvents) {
         let now = at.timestamp();
         self.reach(now);
-        let (reserved, evicted) = self.make_room(at, out);
+        let (decodes, reserved, evicted) = self.make_room(at, out);
         let mut batch = Batch {
             decodes: self.decoders.count(),
             context_tokens: self.decoders.context(),
             window_tokens: self.decoders.window_context(),
             ..Batch::default()
         };
-        let taken = self.pool.take(self.decode_blocks());
-        debug_assert!(taken, "invariant: room was made for those that decode");
+        if decodes > 0 {
+            let taken = self.pool.take(decodes);
+            debug_assert!(taken, "invariant: room was made for those that decode");
+        }
         if let Some(speculation) = self.speculation {
             self.hold_draft_blocks(&speculation);
         }
@@ -129,6 +131,7 @@ impl Engine {
     }
 
     /// Books `steps` steps of a stretch, the first of which was counted when it began.
+    #[inline]
     fn pass(&mut self, stretch: &Stretch, steps: u64) {
         self.counters.output_tokens += u64::from(self.decoders.count()) * steps;
         self.counters.steps += steps - 1;
@@ -142,8 +145,12 @@ impl Engine {
         }
     }
 
-    /// Books what the steps that are over have done.
-    pub(super) fn finish_steps(&mut self, stretch: &Stretch, out: &mut impl EngineEvents) {
+    /// Books what the steps that are over have done; returns when the next one begins, if one does.
+    pub(super) fn finish_steps(
+        &mut self,
+        stretch: &Stretch,
+        out: &mut impl EngineEvents,
+    ) -> Option<Fine> {
         let end = stretch.last_boundary();
         let at = end.timestamp();
         self.reach(at);
@@ -168,29 +175,55 @@ impl Engine {
                 match date.due() {
                     Due::Window => self.outgrow_window(date.slot),
                     Due::Block => self.publish_answer(date),
-                    Due::End => self.finish(date.slot, at, out),
                 }
             }
         }
+        self.finish_answered(at, out);
         if !self.prefills.is_empty() {
-            let mut prefills = std::mem::take(&mut self.prefills);
-            std::mem::swap(&mut self.prefills, &mut self.spare);
-            for slot in prefills.drain(..) {
-                self.finish_chunk(slot, end, out);
-            }
-            self.spare = prefills;
+            self.finish_chunks(end, out);
         }
         if self.running.len() > 2 * self.running() + 64 {
             let slots = &self.slots;
             self.running
                 .retain(|&(order, slot)| slots[slot as usize].order == order);
         }
-        self.state = if self.running() + self.waiting() == 0 {
+        if self.running() + self.waiting() == 0 {
             self.stalls.clear();
-            State::Idle
-        } else {
-            State::Starting(end)
-        };
+            self.state = State::Idle;
+            return None;
+        }
+        self.state = State::Starting(end);
+        Some(end)
+    }
+
+    /// Books the chunks that were computed, and keeps those of whose prompts more is to come.
+    fn finish_chunks(&mut self, end: Fine, out: &mut impl EngineEvents) {
+        let mut kept = 0;
+        for place in 0..self.prefills.len() {
+            let slot = self.prefills[place];
+            if !self.finish_chunk(slot, end, out) {
+                self.prefills[kept] = slot;
+                kept += 1;
+            }
+        }
+        self.prefills.truncate(kept);
+    }
+
+    /// Ends those that have answered their last token, in order of admission.
+    fn finish_answered(&mut self, at: Timestamp, out: &mut impl EngineEvents) {
+        self.decoders.take_ends(&mut self.ending);
+        if self.ending.is_empty() {
+            return;
+        }
+        let mut ending = std::mem::take(&mut self.ending);
+        if ending.len() > 1 {
+            let slots = &self.slots;
+            ending.sort_unstable_by_key(|&slot| slots[slot as usize].order);
+        }
+        for slot in ending.drain(..) {
+            self.finish(slot, at, out);
+        }
+        self.ending = ending;
     }
 
     /// Tells of the tokens of each that decodes.
@@ -235,8 +268,9 @@ impl Engine {
         }
     }
 
-    /// Books a chunk that was computed: more of the prompt, or the token behind it.
-    fn finish_chunk(&mut self, slot: u32, end: Fine, out: &mut impl EngineEvents) {
+    /// Books a chunk that was computed: more of the prompt, or the token behind it. Returns whether the
+    /// prompt is done.
+    fn finish_chunk(&mut self, slot: u32, end: Fine, out: &mut impl EngineEvents) -> bool {
         let at = end.timestamp();
         let block_tokens = self.block_tokens;
         let sequence = &mut self.slots[slot as usize];
@@ -251,8 +285,7 @@ impl Engine {
             }
         }
         if sequence.missing() > 0 {
-            self.prefills.push(slot);
-            return;
+            return false;
         }
         sequence.emitted += 1;
         self.counters.output_tokens += 1;
@@ -263,12 +296,13 @@ impl Engine {
             sequence.told += 1;
             out.tokens(at, sequence.request.index, 1);
         }
-        sequence.first_step = self.decoders.steps();
-        self.join_decoders(slot);
-        let sequence = &self.slots[slot as usize];
         if sequence.emitted == sequence.request.output_tokens {
             self.finish(slot, at, out);
+            return true;
         }
+        sequence.first_step = self.decoders.steps();
+        self.join_decoders(slot);
+        true
     }
 
     /// Takes a sequence in among those that decode, and notes what will be due of it.
@@ -282,8 +316,7 @@ impl Engine {
             self.decoders.note(date);
         }
         let left = sequence.request.output_tokens - sequence.emitted;
-        let end = steps + u64::from(left);
-        self.decoders.note(Date::new(end, Due::End, order, slot));
+        self.decoders.note_end(slot, left);
         if self.prefix_cache && sequence.request.blocks.len() > sequence.known as usize {
             let full = (sequence.known + 1) * self.block_tokens;
             let filled = steps + u64::from(full.saturating_sub(sequence.computed));
@@ -293,6 +326,7 @@ impl Engine {
     }
 
     /// The longest gap between two tokens of a sequence so far.
+    #[inline]
     pub(super) fn longest_gap(&self, slot: u32) -> Option<Span> {
         let sequence = &self.slots[slot as usize];
         if sequence.joined.is_none() {
@@ -302,21 +336,32 @@ impl Engine {
         sequence.longest_gap.max(since)
     }
 
-    /// Ends a sequence that has answered its last token.
+    /// Ends a sequence that has answered its last token: one that decodes, of which no end is noted any
+    /// more, or one whose prompt gave it.
     fn finish(&mut self, slot: u32, at: Timestamp, out: &mut impl EngineEvents) {
         let gap = self.longest_gap(slot);
-        self.drop_running(slot, 0);
-        let sequence = &mut self.slots[slot as usize];
+        let sequence = &self.slots[slot as usize];
+        let mut held = sequence.held;
+        if sequence.joined.is_some() {
+            // The last token is never stored.
+            let stored = sequence.request.input_tokens + (sequence.request.output_tokens - 1);
+            self.decoders.leave(stored);
+            if self.speculation.is_none() {
+                held = stored.div_ceil(self.block_tokens);
+            }
+        }
+        self.pool
+            .release(sequence.known_hashes(), held - sequence.known);
         let index = sequence.request.index;
         let untold = sequence.request.output_tokens - sequence.told;
+        self.vacate(slot);
+        self.counters.finished += 1;
         if untold > 0 {
             out.tokens(at, index, untold);
         }
         if let Some(gap) = gap.filter(|_| !self.every_token) {
             out.longest_gap(index, gap.duration());
         }
-        self.vacate(slot);
-        self.counters.finished += 1;
         out.ended(at, index, Outcome::Ok);
     }
 }
