@@ -17,7 +17,7 @@ mod tests;
 use std::{collections::BTreeMap, time::Duration};
 
 use goodput_perf_model::{Profile, Speculation, StepTime};
-use goodput_record::{EngineSample, Outcome, Timestamp};
+use goodput_record::{EngineSample, Outcome, StepRun, Timestamp};
 use thiserror::Error;
 
 use blocks::BlockPool;
@@ -49,6 +49,23 @@ pub trait EngineEvents {
     /// [fast-forwarded](Engine::fast_forward); not told of an answer of one token.
     fn longest_gap(&mut self, index: u64, gap: Duration) {
         let _ = (index, gap);
+    }
+    /// It has got one token at the end of each of these steps, and gets none in the next one: told just
+    /// before it ends or is preempted, not by an engine with drafts. See [`Engine::steps_ended`].
+    fn answered_in(&mut self, index: u64, steps: StepRun) {
+        let _ = (index, steps);
+    }
+    /// It has answered its last token, the last of `untold` that were not told; its longest gap in ns
+    /// is known to an engine that is fast-forwarded. By default told as [`Self::tokens`],
+    /// [`Self::longest_gap`] and [`Self::ended`].
+    fn finished(&mut self, at: Timestamp, index: u64, untold: u32, longest_gap_ns: Option<u64>) {
+        if untold > 0 {
+            self.tokens(at, index, untold);
+        }
+        if let Some(gap) = longest_gap_ns {
+            self.longest_gap(index, Duration::from_nanos(gap));
+        }
+        self.ended(at, index, Outcome::Ok);
     }
     /// It has answered its last token. Not told of a request that was cancelled.
     fn ended(&mut self, at: Timestamp, index: u64, outcome: Outcome);
@@ -382,6 +399,26 @@ impl Engine {
         }
         let untold = sequence.emitted + u32::try_from(decoded).ok()? - sequence.told;
         (untold > 0).then(|| (untold, last.timestamp()))
+    }
+
+    /// Steps that have ended by the instant to which the engine was last advanced, since it was made.
+    #[must_use]
+    pub fn steps_ended(&self) -> u64 {
+        let passed = match self.state {
+            State::Stepping(stretch) => self.begun(&stretch) - 1,
+            State::Starting(_) | State::Idle => 0,
+        };
+        self.decoders.steps() + passed
+    }
+
+    /// The steps in which an open request has got its last tokens, if it is one of those that decode.
+    #[must_use]
+    pub fn answering_in(&self, index: u64) -> Option<StepRun> {
+        let sequence = &self.slots[self.find(index)? as usize];
+        sequence.joined.map(|_| StepRun {
+            first: sequence.first_step,
+            last: self.steps_ended(),
+        })
     }
 
     /// When something happens next, if nothing is put in before. `None`: the engine is idle.

@@ -1,7 +1,7 @@
 //! Steps: when they begin, how many at once, and what they leave.
 
 use goodput_perf_model::Batch;
-use goodput_record::{Outcome, Timestamp};
+use goodput_record::{StepRun, Timestamp};
 
 use super::{
     Engine, EngineEvents, State,
@@ -309,14 +309,16 @@ impl Engine {
         let sequence = &mut self.slots[slot as usize];
         let index = sequence.request.index;
         let untold = sequence.request.output_tokens - sequence.told;
-        if untold > 0 {
-            out.tokens(at, index, untold);
-        }
-        if let Some(gap) = gap.filter(|_| !self.every_token) {
-            out.longest_gap(index, gap.duration());
+        let steps = StepRun {
+            first: sequence.first_step,
+            last: self.decoders.steps(),
+        };
+        if self.speculation.is_none() {
+            out.answered_in(index, steps);
         }
         self.vacate(slot);
         self.counters.finished += 1;
-        out.ended(at, index, Outcome::Ok);
+        let gap = gap.filter(|_| !self.every_token).map(Span::nanos);
+        out.finished(at, index, untold, gap);
     }
 }
