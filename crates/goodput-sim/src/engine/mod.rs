@@ -401,26 +401,6 @@ impl Engine {
         (untold > 0).then(|| (untold, last.timestamp()))
     }
 
-    /// Steps that have ended by the instant to which the engine was last advanced, since it was made.
-    #[must_use]
-    pub fn steps_ended(&self) -> u64 {
-        let passed = match self.state {
-            State::Stepping(stretch) => self.begun(&stretch) - 1,
-            State::Starting(_) | State::Idle => 0,
-        };
-        self.decoders.steps() + passed
-    }
-
-    /// The steps in which an open request has got its last tokens, if it is one of those that decode.
-    #[must_use]
-    pub fn answering_in(&self, index: u64) -> Option<StepRun> {
-        let sequence = &self.slots[self.find(index)? as usize];
-        sequence.joined.map(|_| StepRun {
-            first: sequence.first_step,
-            last: self.steps_ended(),
-        })
-    }
-
     /// When something happens next, if nothing is put in before. `None`: the engine is idle.
     #[must_use]
     pub const fn next_event(&self) -> Option<Timestamp> {

@@ -10,6 +10,26 @@ use super::{
 };
 
 impl Engine {
+    /// Steps that have ended by the instant to which the engine was last advanced, since it was made.
+    #[must_use]
+    pub fn steps_ended(&self) -> u64 {
+        let passed = match self.state {
+            State::Stepping(stretch) => self.begun(&stretch) - 1,
+            State::Starting(_) | State::Idle => 0,
+        };
+        self.decoders.steps() + passed
+    }
+
+    /// The steps in which an open request has got its last tokens, if it is one of those that decode.
+    #[must_use]
+    pub fn answering_in(&self, index: u64) -> Option<StepRun> {
+        let sequence = &self.slots[self.find(index)? as usize];
+        sequence.joined.map(|_| StepRun {
+            first: sequence.first_step,
+            last: self.steps_ended(),
+        })
+    }
+
     /// Begins the next step, or as many as differ in nothing but their contexts; goes idle if there is
     /// nothing to do.
     pub(super) fn start_step(&mut self, at: Fine, out: &mut impl EngineEvents) {

@@ -88,13 +88,16 @@ fn a_clause_on_single_gaps_is_never_judged_in_brief() {
     assert_eq!(row.slo_attainment, Some(0.0));
 }
 
+/// Number, part, end in ns, TTFT, and whether it met every SLO.
+type Ended = (u64, Phase, u64, Option<Duration>, bool);
+
 /// Keeps what it hears, and stops the point after some samples.
 #[derive(Default)]
 struct Ear {
     /// Whether it wants whole records, and so has the point told at length.
     whole: bool,
     stop_after: Option<usize>,
-    ended: RefCell<Vec<(u64, Phase, u64, Option<Duration>, bool)>>,
+    ended: RefCell<Vec<Ended>>,
     samples: RefCell<Vec<(EngineSample, u32, u64)>>,
 }
 
@@ -247,7 +250,7 @@ fn it_has_them_where_requests_are_preempted_and_come_late_to_the_engine() {
         ingest_s: 0.013,
         ..Profile::builtin("laptop").unwrap()
     };
-    let case = Case::new(&profile, 25.0, Window::Duration(Duration::from_secs(60)));
+    let case = Case::new(&profile, 25.0, Window::Duration(Duration::from_mins(1)));
     let (.., ear) = case.run(Detail::Bins);
     let preempted = ear.samples.borrow().last().and_then(|s| s.0.preemptions);
     assert!(preempted > Some(100), "{preempted:?}");
