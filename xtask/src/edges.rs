@@ -94,6 +94,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "goodput-slo",
             "goodput-stats",
             "goodput-sweep",
+            "goodput-virtual",
             "goodput-workload",
         ],
         "from demand, a measured or simulated replica, SLO and prices to replicas; sends nothing",

@@ -6,12 +6,12 @@ use goodput_record::{
     Arrival, FinishReason, Gaps, Outcome, Phase, RequestSummary, Timestamp, TokenCount,
     TrajectoryRecord, nanos,
 };
-use goodput_slo::{Metric, Misses, Slo, Verdict};
+use goodput_slo::{AnswerJudge, Metric, Misses, Slo, Verdict};
 use goodput_stats::Distribution;
 
 use crate::{
     bins::{Bins, spread},
-    brief::Flights,
+    brief::Brief,
     checks::Checks,
     counts::{Counted, Lengths, Spans},
     paces::Paces,
@@ -40,6 +40,8 @@ pub(crate) const GOOD_WORDS: usize = 5;
 #[derive(Clone, Debug)]
 pub(crate) struct SloBooks {
     pub(crate) slo: Slo,
+    /// The same for whole answers, where their ends are enough.
+    pub(crate) answers: Option<AnswerJudge>,
     /// Met, missed and excused by origin; good tokens, characters and words by arrival time.
     pub(crate) bins: Bins<6>,
     /// Measured requests that broke each clause, or never got as far.
@@ -64,7 +66,8 @@ pub struct PointBooks {
     /// Looks after which the point went on.
     pub(crate) looks: u32,
     pub(crate) checks: Checks,
-    pub(crate) flights: Flights,
+    /// What is known where requests are told in brief.
+    pub(crate) brief: Brief,
     pub(crate) sessions: BTreeMap<u32, (TrajectoryRecord, bool)>,
 }
 
@@ -81,7 +84,7 @@ impl PointBooks {
             paces: Paces::new(width),
             looks: 0,
             checks: Checks::default(),
-            flights: Flights::default(),
+            brief: Brief::default(),
             sessions: BTreeMap::new(),
         }
     }
@@ -96,27 +99,37 @@ impl PointBooks {
     /// Tokens count by the instant at which they arrived, whatever the phase; outcomes, verdicts
     /// and latencies count for measured requests only.
     pub fn post(&mut self, summary: &RequestSummary, gaps: &Gaps, phase: Phase) -> Vec<Verdict> {
-        let cut = summary.outcome() == Outcome::Cancelled;
         let verdicts: Vec<Verdict> = self.slos.iter().map(|s| s.judge(summary, gaps)).collect();
         self.counted.ended += 1;
         self.bins.at(summary.origin())[ENDED] += 1;
         self.bins.at(summary.ended())[LEFT] += 1;
         self.post_tokens(summary, gaps, &verdicts);
         self.post_busy(summary);
+        self.post_figures(summary, phase, &verdicts);
+        verdicts
+    }
+
+    /// Books all that is not of tokens and of time in flight.
+    pub(crate) fn post_figures(
+        &mut self,
+        summary: &RequestSummary,
+        phase: Phase,
+        verdicts: &[Verdict],
+    ) {
+        let cut = summary.outcome() == Outcome::Cancelled;
         self.checks.post(summary, phase);
         if phase == Phase::Measured {
             self.counted.measured(summary);
             self.spans.post(summary);
             self.lengths.post(summary);
             self.paces.post(summary);
-            for (books, verdict) in self.slos.iter_mut().zip(&verdicts) {
+            for (books, verdict) in self.slos.iter_mut().zip(verdicts) {
                 if !cut || *verdict != Verdict::Excused {
-                    books.post(summary, *verdict);
+                    books.post(summary.origin(), *verdict);
                 }
             }
         }
         self.post_step(summary, phase);
-        verdicts
     }
 
     fn post_tokens(&mut self, summary: &RequestSummary, gaps: &Gaps, verdicts: &[Verdict]) {
@@ -229,6 +242,7 @@ impl SloBooks {
     fn new(slo: &Slo, width: Duration) -> Self {
         Self {
             slo: slo.clone(),
+            answers: slo.for_answers(),
             bins: Bins::new(width),
             clause_misses: vec![0; slo.clauses().len()],
             outcome_misses: 0,
@@ -258,8 +272,9 @@ impl SloBooks {
             .any(|index| !could_mend(self.slo.clauses()[index].metric))
     }
 
-    pub(crate) fn post(&mut self, summary: &RequestSummary, verdict: Verdict) {
-        let bin = self.bins.at(summary.origin());
+    /// Books the verdict of a measured request.
+    pub(crate) fn post(&mut self, origin: Timestamp, verdict: Verdict) {
+        let bin = self.bins.at(origin);
         match verdict {
             Verdict::Met => bin[MET] += 1,
             Verdict::Excused => bin[EXCUSED] += 1,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use goodput_record::{FinishReason, Outcome, RequestSummary, TokenCount, nanos};
+use goodput_record::{Answer, FinishReason, Outcome, RequestSummary, TokenCount, nanos};
 use goodput_stats::Distribution;
 use serde::{Deserialize, Serialize};
 
@@ -59,14 +59,28 @@ impl Counted {
         }
     }
 
-    /// The same of a request of which nothing but outcome, tokens and TPOT (in ns) is known.
-    pub(crate) fn measured_brief(&mut self, summary: &RequestSummary, tpot: Option<u64>) {
+    /// The same of a request of which nothing but outcome, tokens and TPOT is known.
+    pub(crate) fn measured_brief(&mut self, summary: &RequestSummary) {
         self.measured += 1;
         self.outcomes[summary.outcome().index()] += 1;
         self.events += u64::from(summary.events());
-        if let (Some(tpot), Some(gaps)) = (tpot, summary.token_gaps()) {
-            self.between_tokens.0 += tpot * u64::from(gaps);
+        let ok = summary.outcome() == Outcome::Ok;
+        if let (true, Some(tpot), Some(gaps)) = (ok, summary.tpot(), summary.token_gaps()) {
+            self.between_tokens.0 += nanos(tpot) * u64::from(gaps);
             self.between_tokens.1 += u64::from(gaps);
+        }
+    }
+
+    /// The same of a whole answer with this TPOT in ns.
+    #[inline]
+    pub(crate) fn measured_answer(&mut self, answer: &Answer, tpot_ns: Option<u64>) {
+        self.measured += 1;
+        self.outcomes[Outcome::Ok.index()] += 1;
+        self.events += u64::from(answer.tokens);
+        if let Some(tpot) = tpot_ns {
+            let gaps = u64::from(answer.gaps());
+            self.between_tokens.0 += tpot * gaps;
+            self.between_tokens.1 += gaps;
         }
     }
 
@@ -107,6 +121,16 @@ impl Spans {
         for (latency, nanos) in BRIEF.into_iter().zip(nanos) {
             self.0[latency as usize].record_option(nanos);
         }
+    }
+
+    /// The same of an answer with this TPOT in ns.
+    #[inline]
+    pub(crate) fn post_answer(&mut self, answer: &Answer, tpot_ns: Option<u64>) {
+        let mut of = |latency: Latency, nanos| self.0[latency as usize].record_option(nanos);
+        of(Latency::Ttft, Some(answer.ttft_ns()));
+        of(Latency::Tpot, tpot_ns);
+        of(Latency::Stall, answer.longest_gap_ns);
+        of(Latency::E2e, Some(answer.e2e_ns()));
     }
 
     pub(crate) fn post(&mut self, summary: &RequestSummary) {

@@ -375,8 +375,13 @@ pub struct PointRow {
 }
 
 impl PointRow {
-    /// Takes out what is said of single gaps between tokens, where they are not known to the token.
+    /// Takes out what is said of single gaps between tokens and of the events that brought them, where
+    /// they are not known to the token.
     pub fn forget_gaps(&mut self) {
+        self.lengths.tokens_per_event = None;
+        self.checks.tokens_per_event = None;
+        self.checks.bunched_share = None;
+        self.checks.events_per_bunch = None;
         self.itl_mean_ms = None;
         self.tpot_median_p50_ms = None;
         self.tpot_median_p99_ms = None;

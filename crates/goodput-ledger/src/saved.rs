@@ -74,7 +74,7 @@ impl PointBooks {
             looks,
             checks,
             // Settled before anything is read.
-            flights: _,
+            brief: _,
             sessions: _,
         } = self;
         SavedBooks {

@@ -1,7 +1,8 @@
 use std::{ops::Range, time::Duration};
 
 use goodput_record::{
-    Arrival, End, FinishReason, Outcome, Phase, RequestRecord, Timestamp, TokenCount, testing,
+    Answer, Arrival, End, FinishReason, Outcome, Phase, RequestRecord, Timestamp, TokenCount,
+    testing,
 };
 use goodput_slo::{Slo, Verdict};
 use proptest::prelude::*;
@@ -312,6 +313,34 @@ proptest! {
         let mut left = books(&slo, &cases[..cut]);
         left.merge(&books(&slo, &cases[cut..]));
         prop_assert_eq!(&left.row(&facts(seconds(0, 20))), &whole);
+    }
+
+    /// An answer is booked as its record is, and what both give up tells nothing else.
+    #[test]
+    fn an_answer_is_booked_as_its_record(
+        answers in prop::collection::vec((0_u64..20_000, 0_u64..900, 0_u64..9_000, 1_u32..300, any::<bool>()), 1..80),
+    ) {
+        let slos = [slo("ttft=500ms,tpot=50ms"), slo("e2e=4s"), slo("tpot_median=9ms")];
+        let (mut plain, mut by_record) = (PointBooks::new(&slos, BIN), PointBooks::new(&slos, BIN));
+        for (origin, ttft, span, tokens, measured) in answers {
+            let phase = if measured { Phase::Measured } else { Phase::Drain };
+            let first = origin + ttft;
+            let answer = Answer {
+                origin: Timestamp::from_millis(origin),
+                first: Timestamp::from_millis(first),
+                last: Timestamp::from_millis(if tokens > 1 { first + span } else { first }),
+                input_tokens: 7,
+                tokens,
+                longest_gap_ns: (tokens > 1).then_some(span),
+            };
+            plain.arrived_at(answer.origin);
+            by_record.arrived_at(answer.origin);
+            let summary = answer.summary(testing::arrival(answer.origin));
+            prop_assert_eq!(plain.post_answer(&answer, phase), by_record.post_brief(&summary, phase));
+        }
+        plain.settle();
+        by_record.settle();
+        prop_assert_eq!(plain.row(&facts(seconds(0, 20))), by_record.row(&facts(seconds(0, 20))));
     }
 
     #[test]

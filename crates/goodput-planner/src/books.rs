@@ -3,7 +3,7 @@
 use std::{ops::Range, time::Duration};
 
 use goodput_ledger::{Mode, PointBooks, PointFacts};
-use goodput_record::{Phase, RequestRecord, RequestSummary, Timestamp, millis, span_of};
+use goodput_record::{Answer, Phase, RequestRecord, RequestSummary, Timestamp, millis, span_of};
 use goodput_slo::{Metric, Slo, Verdict};
 use goodput_stats::{CONFIDENCE, wilson};
 
@@ -69,8 +69,10 @@ pub(crate) struct ClassBooks {
     may_miss: f64,
     until: Timestamp,
     window: Range<Timestamp>,
-    /// Requests open, on average, in the first and in the last quarter of the window.
-    open: [f64; 2],
+    /// The first and the last quarter of the window, in ns.
+    quarters: [(u64, u64); 2],
+    /// Time that requests were open in them, in ns.
+    open_ns: [u128; 2],
 }
 
 impl ClassBooks {
@@ -83,13 +85,16 @@ impl ClassBooks {
             class.slo.with_mean_pace()
         };
         let expected = class.rate_req_s * window_s;
+        let (from, to) = (window.start.nanos(), window.end.nanos());
+        let quarter = to.saturating_sub(from) / 4;
         Self {
             of: PointBooks::new(std::slice::from_ref(&slo), bin),
             missed: 0.0,
             may_miss: LOST * (1.0 - slo.objective().share) * expected + 30.0,
             until: window.start,
             window: window.clone(),
-            open: [0.0; 2],
+            quarters: [(from, from + quarter), (to - quarter, to)],
+            open_ns: [0; 2],
             slo,
         }
     }
@@ -123,28 +128,31 @@ impl ClassBooks {
             .post(&record.summary, &record.gaps, phase)
             .first()
             .copied();
-        self.note(&record.summary, phase, verdict);
+        let life = (record.summary.origin(), record.summary.ended());
+        self.note(life, phase, verdict);
         phase
     }
 
-    /// Posts a request of which its first and its last token are known.
-    pub(crate) fn post_brief(&mut self, summary: &RequestSummary) {
-        let phase = self.phase(summary.origin());
-        self.of.post_brief(summary, phase);
-        let verdict = self.slo.judge(summary, &goodput_record::Gaps::NotKept);
-        self.note(summary, phase, Some(verdict));
+    /// Posts a whole answer of which its first and its last token are known.
+    pub(crate) fn post_answer(&mut self, answer: &Answer, phase: Phase) {
+        let verdict = self.of.post_answer(answer, phase);
+        self.note((answer.origin, answer.last), phase, verdict);
     }
 
-    fn note(&mut self, summary: &RequestSummary, phase: Phase, verdict: Option<Verdict>) {
+    /// Posts another request of which its first and its last token are known.
+    pub(crate) fn post_brief(&mut self, summary: &RequestSummary, phase: Phase) {
+        let verdict = self.of.post_brief(summary, phase);
+        self.note((summary.origin(), summary.ended()), phase, verdict);
+    }
+
+    /// Notes when a request came and went, and what was said of it.
+    fn note(&mut self, life: (Timestamp, Timestamp), phase: Phase, verdict: Option<Verdict>) {
         if phase == Phase::Measured && matches!(verdict, Some(Verdict::Missed(_))) {
             self.missed += 1.0;
         }
-        let (from, to) = (self.window.start.seconds(), self.window.end.seconds());
-        let quarter = (to - from) / 4.0;
-        let life = summary.origin().seconds()..summary.ended().seconds();
-        for (open, start) in self.open.iter_mut().zip([from, to - quarter]) {
-            let inside = life.end.min(start + quarter) - life.start.max(start);
-            *open += inside.max(0.0) / quarter;
+        let (origin, ended) = (life.0.nanos(), life.1.nanos());
+        for ((from, to), open_ns) in self.quarters.iter().zip(&mut self.open_ns) {
+            *open_ns += u128::from(ended.min(*to).saturating_sub(origin.max(*from)));
         }
     }
 
@@ -153,7 +161,11 @@ impl ClassBooks {
     fn grows(&self) -> bool {
         let measured = self.of.measured() as f64;
         // From the middle of the first to the middle of the last quarter.
-        let grown = (self.open[1] - self.open[0]) / 0.75;
+        let mean = |quarter: usize| {
+            let (from, to) = self.quarters[quarter];
+            self.open_ns[quarter] as f64 / (to - from).max(1) as f64
+        };
+        let grown = (mean(1) - mean(0)) / 0.75;
         grown > GROWTH * measured + 2.0 * libm::sqrt(measured)
     }
 

@@ -8,7 +8,6 @@
 //! Pure: what is measured, read or printed is given to it or taken from it.
 
 mod books;
-mod brief;
 mod budget;
 mod capacity;
 mod demand;

@@ -7,18 +7,19 @@ use std::{cell::RefCell, ops::Range, rc::Rc, sync::Arc, time::Duration};
 
 use goodput_perf_model::Profile;
 use goodput_record::{
-    Arrival, Outcome, Phase, RequestRecord, SeriesId, Sink, Timestamp, Vantage, span_of,
+    Answer, Arrival, Outcome, Phase, RequestRecord, RequestSummary, SeriesId, Sink, Timestamp,
+    Vantage, nanos, span_of,
 };
 use goodput_sim::{
-    Engine, EngineRequest,
+    Engine, EngineRequest, Server,
     drive::{Due, Plan, Source, run},
 };
 use goodput_slo::Slo;
+use goodput_virtual::lane::{Clerk, Lane, LaneClass, Told};
 use goodput_workload::{Load, Shard, Workload, WorkloadSpec, point_seed};
 
 use crate::{
     books::{ClassBooks, needs_every_token},
-    brief,
     replica::LoadFigures,
 };
 
@@ -55,9 +56,83 @@ pub fn run_mix(
     window_s: f64,
     seed: u64,
 ) -> Vec<LoadFigures> {
-    let (window, ends) = course(window_s);
-    brief::run(profile, classes, &window, ends, seed)
+    run_brief(profile, classes, window_s, seed)
         .unwrap_or_else(|| run_watched(profile, classes, window_s, seed, |_, _| {}))
+}
+
+/// The same, if it can be told in brief: requests that share nothing, judged by clauses that need no
+/// single gap.
+fn run_brief(
+    profile: &Profile,
+    classes: &[ClassLoad<'_>],
+    window_s: f64,
+    seed: u64,
+) -> Option<Vec<LoadFigures>> {
+    if classes.iter().any(|class| needs_every_token(class.slo)) {
+        return None;
+    }
+    let (window, (stop, cut)) = course(window_s);
+    let of_lane = classes.iter().zip(0..).map(|(class, number)| LaneClass {
+        workload: class.workload,
+        rate_req_s: class.rate_req_s,
+        seed: point_seed(seed, number),
+        priority: class.priority,
+    });
+    let of_lane: Vec<LaneClass<'_>> = of_lane.collect();
+    let books = classes.iter().map(|class| ClassBooks::new(class, &window));
+    let clerk = Brief {
+        books: books.collect(),
+        lost: false,
+    };
+    let mut engine = Server::new(profile);
+    let start = (Timestamp::ZERO, nanos(span_of(profile.ingest_s)));
+    let mut lane = Lane::new(&mut engine, &of_lane, start, 0, clerk)?;
+    while lane.due() < stop && !lane.clerk().lost {
+        let (due, class) = (lane.due(), lane.due_class());
+        lane.advance_to_due();
+        let phase = lane.clerk().books[class].phase(due);
+        // A refusal is booked as any other end.
+        let _ = lane.arrive(phase);
+    }
+    if lane.clerk().lost {
+        lane.cancel_all(stop);
+    } else {
+        lane.advance(cut);
+        lane.cancel_all(cut);
+    }
+    let Brief { mut books, lost } = lane.finish();
+    Some(figures(&mut books, classes, lost))
+}
+
+/// The books of all classes of a run told in brief.
+struct Brief {
+    books: Vec<ClassBooks>,
+    /// Whether a class has missed more than it could make good.
+    lost: bool,
+}
+
+impl Clerk for Brief {
+    fn arrived(&mut self, class: usize, origin: Timestamp) {
+        self.books[class].arrived(origin);
+    }
+
+    fn answered(&mut self, told: Told<'_>, answer: &Answer) {
+        let books = &mut self.books[told.class];
+        books.post_answer(answer, told.phase);
+        self.lost |= books.is_lost();
+    }
+
+    fn failed(&mut self, told: Told<'_>, summary: &RequestSummary) {
+        let books = &mut self.books[told.class];
+        books.post_brief(summary, told.phase);
+        self.lost |= books.is_lost();
+    }
+}
+
+fn figures(books: &mut [ClassBooks], classes: &[ClassLoad<'_>], lost: bool) -> Vec<LoadFigures> {
+    let each = books.iter_mut().zip(classes);
+    each.map(|(books, class)| books.figures(class.rate_req_s, lost))
+        .collect()
 }
 
 /// The window, and when arrivals stop and what is open is cut.
@@ -124,10 +199,7 @@ impl Filing {
 
     fn figures(&self, classes: &[ClassLoad<'_>]) -> Vec<LoadFigures> {
         let lost = self.is_lost();
-        let mut books = self.books.borrow_mut();
-        let each = books.iter_mut().zip(classes);
-        each.map(|(books, class)| books.figures(class.rate_req_s, lost))
-            .collect()
+        figures(&mut self.books.borrow_mut(), classes, lost)
     }
 }
 

@@ -23,7 +23,7 @@ mod time;
 mod told;
 mod trajectory;
 
-pub use ends::TokenEnds;
+pub use ends::{Answer, StepRun, TokenEnds};
 pub use gaps::{GapBuffer, Gaps};
 pub use open::{OpenRequest, Sink};
 pub use outcome::{FinishReason, Outcome, TimeoutPhase, TokenCount, UsageReport, Vantage};

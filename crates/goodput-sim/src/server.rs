@@ -1,7 +1,7 @@
 //! An engine of either kind, as the profile says.
 
 use goodput_perf_model::{Profile, Scheduler, StepTime};
-use goodput_record::{EngineSample, Timestamp};
+use goodput_record::{EngineSample, StepRun, Timestamp};
 
 use crate::{
     engine::{Counters, Engine, EngineEvents, EngineRequest, Refusal},
@@ -70,6 +70,24 @@ impl Server {
     pub fn untold(&self, index: u64) -> Option<(u32, Timestamp)> {
         match self {
             Self::Continuous(engine) => engine.untold(index),
+            Self::Slots(_) => None,
+        }
+    }
+
+    /// [`Engine::steps_ended`]; `None` of slots.
+    #[must_use]
+    pub fn steps_ended(&self) -> Option<u64> {
+        match self {
+            Self::Continuous(engine) => Some(engine.steps_ended()),
+            Self::Slots(_) => None,
+        }
+    }
+
+    /// [`Engine::answering_in`].
+    #[must_use]
+    pub fn answering_in(&self, index: u64) -> Option<StepRun> {
+        match self {
+            Self::Continuous(engine) => engine.answering_in(index),
             Self::Slots(_) => None,
         }
     }

@@ -16,6 +16,7 @@
 //! );
 //! ```
 
+mod answers;
 mod bound;
 mod checks;
 mod clause;
@@ -32,6 +33,7 @@ mod summary;
 mod tests;
 mod workload;
 
+pub use answers::AnswerJudge;
 pub use bound::{Bound, Variable};
 pub use clause::Clause;
 pub use excuse::Excuse;

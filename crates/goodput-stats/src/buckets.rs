@@ -8,6 +8,7 @@ const SPLIT_BITS: u32 = 9;
 const SPLIT: u64 = 1 << SPLIT_BITS;
 
 /// Which bucket holds `value`. Below 1,024 every value has a bucket of its own.
+#[inline]
 pub(crate) fn bucket_of(value: u64) -> usize {
     let shift = (u64::BITS - 1 - (value | SPLIT).leading_zeros()) - SPLIT_BITS;
     let index = (u64::from(shift) << SPLIT_BITS) + (value >> shift);
@@ -32,12 +33,20 @@ pub(crate) struct Buckets {
 }
 
 impl Buckets {
+    #[inline]
     pub(crate) fn record(&mut self, value: u64) {
         let index = bucket_of(value);
-        if index >= self.counts.len() {
-            self.counts.resize(index + 1, 0);
+        match self.counts.get_mut(index) {
+            Some(count) => *count += 1,
+            None => self.reach(index),
         }
-        self.counts[index] += 1;
+    }
+
+    /// Counts a value in a bucket higher than any before.
+    #[cold]
+    fn reach(&mut self, index: usize) {
+        self.counts.resize(index + 1, 0);
+        self.counts[index] = 1;
     }
 
     pub(crate) fn extend(&mut self, values: &[u64]) {

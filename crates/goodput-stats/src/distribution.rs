@@ -88,15 +88,23 @@ impl Distribution {
     }
 
     /// Adds a value.
+    #[inline]
     pub fn record(&mut self, value: u64) {
         self.count += 1;
         self.sum += u128::from(value);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
         match &mut self.store {
-            Store::Exact(samples) if samples.len() < self.limit => samples.push(value),
-            Store::Exact(_) => self.buckets().record(value),
             Store::Buckets(buckets) => buckets.record(value),
+            Store::Exact(_) => self.keep(value),
+        }
+    }
+
+    /// Keeps a value as it is, while there is room for that.
+    fn keep(&mut self, value: u64) {
+        match &mut self.store {
+            Store::Exact(samples) if samples.len() < self.limit => samples.push(value),
+            _ => self.buckets().record(value),
         }
     }
 
@@ -115,6 +123,7 @@ impl Distribution {
     }
 
     /// Records a value, or that there is none.
+    #[inline]
     pub fn record_option(&mut self, value: Option<u64>) {
         match value {
             Some(value) => self.record(value),

@@ -26,6 +26,7 @@
 
 mod brief;
 mod desk;
+pub mod lane;
 mod pace;
 mod point;
 pub mod pool;

@@ -33,12 +33,14 @@ pub enum Detail {
     /// Every token's: all figures of the row are exact.
     EveryToken,
     /// First and last token of a request, and how many came in each bin between, unless a clause
-    /// needs more. Several times as fast; attainment, goodput, throughput, TTFT, TPOT and E2E are
-    /// the same, what is said of single gaps (stall, median, ITL) is coarser.
+    /// needs more. Several times as fast; all figures are the same but those of single gaps (stall,
+    /// median, ITL) and of token events, which are not known: [`PointRow::forget_gaps`]. In an open
+    /// loop whose requests share no prefix the engine is fast-forwarded.
     Bins,
     /// First and last token of a request, its longest gap, and nothing in between: where an open loop
     /// has no witness, its requests share no prefix and no clause needs more, at the least cost. What
-    /// needs more than that is not known. Else as [`Detail::Bins`].
+    /// needs more than that is not known, and a request that is preempted computes its whole prompt
+    /// again, even with a prefix cache. Else as [`Detail::Bins`].
     Ends,
 }
 
@@ -194,10 +196,7 @@ pub fn run_point_before<W: Witness>(
     witness: &W,
     mut look: impl FnMut(&PointBooks, Timestamp, Timestamp) -> Look,
 ) -> Measured {
-    if setting.detail == Detail::Ends
-        && !W::HEARS
-        && let Some(measured) = brief::run(replica, setting, plan, &mut look)
-    {
+    if let Some(measured) = brief::run(replica, setting, plan, witness, &mut look) {
         return measured;
     }
     let mut run = Run::begin(replica, setting, plan, witness);

@@ -13,11 +13,12 @@ use crate::pace::Pace;
 #[derive(Clone, Debug)]
 pub struct Replica {
     pub(crate) engine: Server,
+    /// Tokens of a block that may be found in the prefix cache; 0 without one.
     pub(crate) block_tokens: u32,
     /// From a client's send to the engine's first sight of a request.
     pub(crate) ingest: Duration,
-    step_time: StepTime,
-    pace: Pace,
+    pub(crate) step_time: StepTime,
+    pub(crate) pace: Pace,
     pub(crate) now: Timestamp,
     /// Numbers the engine's requests.
     pub(crate) requests: u64,
@@ -35,7 +36,11 @@ impl Replica {
     pub fn with_pace(profile: &Profile, pace: Pace) -> Self {
         let mut replica = Self {
             engine: Server::new(profile),
-            block_tokens: profile.block_tokens.get(),
+            block_tokens: if profile.prefix_cache {
+                profile.block_tokens.get()
+            } else {
+                0
+            },
             ingest: span_of(profile.ingest_s),
             step_time: profile.step_time,
             pace,

@@ -37,6 +37,12 @@ pub trait Witness {
         let _ = (record, phase, verdicts);
     }
 
+    /// Whether a record must say whom its request belongs to and hold its gaps. If not, a point may be
+    /// told in brief.
+    fn needs_whole_records(&self) -> bool {
+        Self::HEARS
+    }
+
     /// How often the replica's counters are read, besides once before and once after the point.
     /// `None`: never, not even then.
     fn sample_every(&self) -> Option<Duration> {

@@ -1,7 +1,7 @@
 //! Who takes part in a step.
 
 use goodput_perf_model::Batch;
-use goodput_record::Timestamp;
+use goodput_record::{StepRun, Timestamp};
 
 use super::{Engine, EngineEvents, fine::Fine};
 
@@ -83,14 +83,22 @@ impl Engine {
         self.drop_running(victim, 0);
         let sequence = &mut self.slots[victim as usize];
         sequence.longest_gap = longest;
-        if sequence.joined.take().is_some() {
+        let decoded = sequence.joined.take().is_some();
+        if decoded {
             sequence.interrupted = Some(at);
         }
+        let steps = StepRun {
+            first: sequence.first_step,
+            last: self.decoders.steps(),
+        };
         (sequence.computed, sequence.held, sequence.known) = (0, 0, 0);
         sequence.order = 0;
         self.counters.preemptions += 1;
         let (index, priority) = (sequence.request.index, sequence.request.priority);
         self.waiting.push_front(priority, victim);
+        if decoded && self.speculation.is_none() {
+            out.answered_in(index, steps);
+        }
         out.preempted(at.timestamp(), index);
     }
 

@@ -1,8 +1,6 @@
 //! The engine's own time: whole numbers, fine enough that a stretch of many steps ends where the
 //! steps one by one would.
 
-use std::time::Duration;
-
 use goodput_record::Timestamp;
 
 /// Parts of a nanosecond.
@@ -33,8 +31,8 @@ impl Span {
     }
 
     /// In whole nanoseconds.
-    pub(super) const fn duration(self) -> Duration {
-        Duration::from_nanos(self.0 >> BITS)
+    pub(super) const fn nanos(self) -> u64 {
+        self.0 >> BITS
     }
 
     /// Whole nanoseconds of a sum of spans.

@@ -18,7 +18,7 @@ mod wheel;
 use std::{collections::BTreeMap, time::Duration};
 
 use goodput_perf_model::{Profile, Speculation, StepTime};
-use goodput_record::{EngineSample, Outcome, Timestamp};
+use goodput_record::{EngineSample, Outcome, StepRun, Timestamp};
 use thiserror::Error;
 
 use blocks::BlockPool;
@@ -50,6 +50,23 @@ pub trait EngineEvents {
     /// [fast-forwarded](Engine::fast_forward); not told of an answer of one token.
     fn longest_gap(&mut self, index: u64, gap: Duration) {
         let _ = (index, gap);
+    }
+    /// It has got one token at the end of each of these steps, and gets none in the next one: told just
+    /// before it ends or is preempted, not by an engine with drafts. See [`Engine::steps_ended`].
+    fn answered_in(&mut self, index: u64, steps: StepRun) {
+        let _ = (index, steps);
+    }
+    /// It has answered its last token, the last of `untold` that were not told; its longest gap in ns
+    /// is known to an engine that is fast-forwarded. By default told as [`Self::tokens`],
+    /// [`Self::longest_gap`] and [`Self::ended`].
+    fn finished(&mut self, at: Timestamp, index: u64, untold: u32, longest_gap_ns: Option<u64>) {
+        if untold > 0 {
+            self.tokens(at, index, untold);
+        }
+        if let Some(gap) = longest_gap_ns {
+            self.longest_gap(index, Duration::from_nanos(gap));
+        }
+        self.ended(at, index, Outcome::Ok);
     }
     /// It has answered its last token. Not told of a request that was cancelled.
     fn ended(&mut self, at: Timestamp, index: u64, outcome: Outcome);

@@ -1,7 +1,7 @@
 //! Steps: when they begin, how many at once, and what they leave.
 
 use goodput_perf_model::Batch;
-use goodput_record::{Outcome, Timestamp};
+use goodput_record::{StepRun, Timestamp};
 
 use super::{
     Engine, EngineEvents, State,
@@ -10,6 +10,26 @@ use super::{
 };
 
 impl Engine {
+    /// Steps that have ended by the instant to which the engine was last advanced, since it was made.
+    #[must_use]
+    pub fn steps_ended(&self) -> u64 {
+        let passed = match self.state {
+            State::Stepping(stretch) => self.begun(&stretch) - 1,
+            State::Starting(_) | State::Idle => 0,
+        };
+        self.decoders.steps() + passed
+    }
+
+    /// The steps in which an open request has got its last tokens, if it is one of those that decode.
+    #[must_use]
+    pub fn answering_in(&self, index: u64) -> Option<StepRun> {
+        let sequence = &self.slots[self.find(index)? as usize];
+        sequence.joined.map(|_| StepRun {
+            first: sequence.first_step,
+            last: self.steps_ended(),
+        })
+    }
+
     /// Begins the next step, or as many as differ in nothing but their contexts; goes idle if there is
     /// nothing to do.
     pub(super) fn start_step(&mut self, at: Fine, out: &mut impl EngineEvents) {
@@ -354,14 +374,16 @@ impl Engine {
             .release(sequence.known_hashes(), held - sequence.known);
         let index = sequence.request.index;
         let untold = sequence.request.output_tokens - sequence.told;
+        let steps = StepRun {
+            first: sequence.first_step,
+            last: self.decoders.steps(),
+        };
+        if self.speculation.is_none() {
+            out.answered_in(index, steps);
+        }
         self.vacate(slot);
         self.counters.finished += 1;
-        if untold > 0 {
-            out.tokens(at, index, untold);
-        }
-        if let Some(gap) = gap.filter(|_| !self.every_token) {
-            out.longest_gap(index, gap.duration());
-        }
-        out.ended(at, index, Outcome::Ok);
+        let gap = gap.filter(|_| !self.every_token).map(Span::nanos);
+        out.finished(at, index, untold, gap);
     }
 }

@@ -1,6 +1,6 @@
 //! Laws that hold for every request and every bound.
 
-use goodput_record::Outcome;
+use goodput_record::{Answer, Gaps, Outcome};
 use proptest::prelude::*;
 
 use super::*;
@@ -105,6 +105,35 @@ proptest! {
         story.tokens_at = vec![nanos + 1];
         story.ended = nanos + 1;
         prop_assert_eq!(missed(&slo, story.judged(&slo)), ["ttft"]);
+    }
+
+    /// Answers told by their ends are judged as their records are.
+    #[test]
+    fn answers_are_judged_as_their_records(
+        named in prop::sample::subsequence(vec!["ttft", "ttft_answer", "p90 tpot", "tpot", "stall", "e2e"], 1..=6),
+        bounds in prop::collection::vec((1_u64..400, 0_u64..3), 6),
+        (ttft, span, gap) in (0_u64..400_000_000, 0_u64..4_000_000_000, 0_u64..400_000_000),
+        (input, tokens) in (1_u32..400, 1_u32..40),
+    ) {
+        let clauses = named.iter().zip(&bounds).map(|(name, (ms, grows))| match grows {
+            0 => format!("{name}<={ms}ms+{ms}us x input_tokens"),
+            1 => format!("{name}<={ms}ms+{ms}us x output_tokens"),
+            _ => format!("{name}<={ms}ms"),
+        });
+        let slo = slo(&clauses.collect::<Vec<_>>().join(","));
+        let origin = Timestamp::from_nanos(ORIGIN);
+        let first = Timestamp::from_nanos(ORIGIN + ttft);
+        let last = if tokens > 1 { ttft + span } else { ttft };
+        let answer = Answer {
+            origin,
+            first,
+            last: Timestamp::from_nanos(ORIGIN + last),
+            input_tokens: input,
+            tokens,
+            longest_gap_ns: (tokens > 1).then_some(gap),
+        };
+        let summary = answer.summary(testing::arrival(origin));
+        prop_assert_eq!(slo.for_answers().unwrap().judge(&answer), slo.judge(&summary, &Gaps::NotKept));
     }
 
     /// What a clause prints is what it reads.

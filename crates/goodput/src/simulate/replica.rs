@@ -364,6 +364,10 @@ impl Witness for Hearing<'_> {
         });
     }
 
+    fn needs_whole_records(&self) -> bool {
+        self.records
+    }
+
     fn sample_every(&self) -> Option<Duration> {
         Some(EVERY)
     }
