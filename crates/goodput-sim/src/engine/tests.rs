@@ -1,5 +1,6 @@
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
+use goodput_record::Blocks;
 use proptest::prelude::*;
 
 use super::*;
@@ -98,7 +99,7 @@ fn finish(engine: &mut Engine) -> Log {
 }
 
 /// Hashes of the whole blocks of a prompt of `tokens`, the first `shared` of them the same for all.
-fn hashes(owner: u64, tokens: u32, shared: u32) -> Vec<u64> {
+fn hashes(owner: u64, tokens: u32, shared: u32) -> Blocks {
     let block = |i: u32| {
         let owner = if i < shared { 0 } else { owner + 1 };
         (owner << 32) | u64::from(i)

@@ -30,6 +30,7 @@ mod outcome;
 mod plan;
 mod replica;
 mod run;
+mod source;
 #[cfg(test)]
 mod tests;
 mod work;
