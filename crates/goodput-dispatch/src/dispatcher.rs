@@ -386,9 +386,12 @@ impl Dispatcher {
     /// When something happens without anybody's doing; then [`Dispatcher::poll`] is to be called.
     #[must_use]
     pub fn next_event(&self) -> Option<Timestamp> {
-        let expiry = self.queue.first_expiry().map(|(at, _)| at);
         let wake = self.fleet.next_wake().map(|(at, _)| at);
         let probe = self.probes.first().map(|(at, _)| *at);
+        if self.queue.len() == 0 && wake.is_none() && probe.is_none() {
+            return None;
+        }
+        let expiry = self.queue.first_expiry().map(|(at, _)| at);
         [expiry, wake, probe].into_iter().flatten().min()
     }
 
@@ -398,6 +401,9 @@ impl Dispatcher {
         self.reach(now);
         if let Some(event) = self.outbox.pop_front() {
             return Some(event);
+        }
+        if self.queue.len() == 0 && self.handing.is_empty() && self.next_event().is_none() {
+            return None;
         }
         self.on_time();
         self.outbox.pop_front()

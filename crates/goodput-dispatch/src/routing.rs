@@ -108,6 +108,9 @@ impl Dispatcher {
     /// The same; what becomes of the request in `own` is returned instead of told as an event.
     pub(crate) fn pump_but(&mut self, own: Option<u32>) -> Option<Route> {
         let mut route = None;
+        if self.queue.len() == 0 && self.handing.is_empty() {
+            return route;
+        }
         while let Some(&(_, slot)) = self.handing.first() {
             let Some(replica) = self.fleet.decode.least(None) else {
                 break;

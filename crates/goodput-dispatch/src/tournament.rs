@@ -84,7 +84,7 @@ impl<K: Ord + Copy> Tournament<K> {
 /// Whether the first comes before the second: by key, then by place; whoever has none comes last.
 fn is_before<K: Ord>(one: (Option<K>, u32), other: (Option<K>, u32)) -> bool {
     match (one.0, other.0) {
-        (Some(a), Some(b)) => (a, one.1) < (b, other.1),
+        (Some(a), Some(b)) => a < b || (a == b && one.1 < other.1),
         (a, None) => a.is_some(),
         (None, Some(_)) => false,
     }

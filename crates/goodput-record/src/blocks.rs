@@ -51,6 +51,7 @@ impl Blocks {
     }
 
     /// Adds a run behind the others. One of no blocks is left out.
+    #[inline]
     pub fn push(&mut self, run: BlockRun) {
         if run.blocks > 0 {
             self.count = self.count.saturating_add(run.blocks);
@@ -60,18 +61,21 @@ impl Blocks {
 
     /// How many blocks.
     #[must_use]
+    #[inline]
     pub const fn count(&self) -> u32 {
         self.count
     }
 
     /// Whether there are none.
     #[must_use]
+    #[inline]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// The runs, in order.
     #[must_use]
+    #[inline]
     pub fn runs(&self) -> &[BlockRun] {
         &self.runs
     }
@@ -87,27 +91,27 @@ impl Blocks {
 
     /// The blocks from number `from` up to number `to`, 0 being the first: by run, the name and which
     /// of its blocks, from and up to.
-    pub fn between(&self, from: u32, to: u32) -> impl DoubleEndedIterator<Item = (u64, u32, u32)> {
-        let mut first = 0;
-        // A run that begins behind the last block asked for is not looked at.
-        let mut behind = 0;
-        let end = self.runs.iter().position(|run| {
-            behind += run.blocks;
-            behind >= to
+    #[inline]
+    pub fn between(&self, from: u32, to: u32) -> impl Iterator<Item = (u64, u32, u32)> {
+        let mut behind = 0_u32;
+        let runs = self.runs.iter().map_while(move |run| {
+            let first = behind;
+            behind = behind.saturating_add(run.blocks);
+            let piece = |number: u32| number.saturating_sub(first).min(run.blocks);
+            (first < to).then(|| (run.id, piece(from), piece(to)))
         });
-        let end = end.map_or(self.runs.len(), |end| end + 1);
-        let mut begin = 0;
-        while begin < end && first + self.runs[begin].blocks <= from {
-            first += self.runs[begin].blocks;
-            begin += 1;
-        }
-        Between {
-            runs: &self.runs[begin..end],
-            first,
-            behind: behind.min(self.count),
-            from,
-            to,
-        }
+        runs.filter(|&(_, from, to)| from < to)
+    }
+
+    /// The first `count` blocks, the last run of them first: by run, the name and how many.
+    #[inline]
+    pub fn backwards(&self, count: u32) -> impl Iterator<Item = (u64, u32)> {
+        let mut first = self.count;
+        let runs = self.runs.iter().rev().map(move |run| {
+            first = first.saturating_sub(run.blocks);
+            (run.id, count.saturating_sub(first).min(run.blocks))
+        });
+        runs.filter(|&(_, blocks)| blocks > 0)
     }
 
     /// How many leading blocks both have.
@@ -144,51 +148,6 @@ impl FromIterator<BlockRun> for Blocks {
     }
 }
 
-/// See [`Blocks::between`].
-struct Between<'a> {
-    runs: &'a [BlockRun],
-    /// The number of the first block of the first run, and of the one behind the last run.
-    first: u32,
-    behind: u32,
-    from: u32,
-    to: u32,
-}
-
-impl Between<'_> {
-    fn piece(&self, run: &BlockRun, first: u32) -> (u64, u32, u32) {
-        let from = self.from.saturating_sub(first);
-        let to = self.to.saturating_sub(first).min(run.blocks);
-        (run.id, from, to)
-    }
-}
-
-impl Iterator for Between<'_> {
-    type Item = (u64, u32, u32);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.from >= self.to {
-            return None;
-        }
-        let (run, rest) = self.runs.split_first()?;
-        let piece = self.piece(run, self.first);
-        self.runs = rest;
-        self.first += run.blocks;
-        Some(piece)
-    }
-}
-
-impl DoubleEndedIterator for Between<'_> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        if self.from >= self.to {
-            return None;
-        }
-        let (run, rest) = self.runs.split_last()?;
-        self.behind -= run.blocks;
-        self.runs = rest;
-        Some(self.piece(run, self.behind))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,6 +162,12 @@ mod tests {
         let all = blocks(&[(7, 3), (9, 1), (4, 0), (2, 5)]);
         assert_eq!(all.count(), 9);
         let hashes: Vec<u64> = all.hashes().collect();
+        for count in 0..=11 {
+            let forwards = all.between(0, count).map(|(id, _, blocks)| (id, blocks));
+            let mut forwards: Vec<(u64, u32)> = forwards.collect();
+            forwards.reverse();
+            assert!(all.backwards(count).eq(forwards), "{count}");
+        }
         for from in 0..=9 {
             for to in 0..=11 {
                 let piece = |(id, from, to): (u64, u32, u32)| {
@@ -211,9 +176,6 @@ mod tests {
                 let found: Vec<u64> = all.between(from, to).flat_map(piece).collect();
                 let expected = hashes.get(from as usize..to.min(9) as usize);
                 assert_eq!(found, expected.unwrap_or_default(), "{from}..{to}");
-                let mut back: Vec<_> = all.between(from, to).rev().collect();
-                back.reverse();
-                assert!(back.into_iter().eq(all.between(from, to)), "{from}..{to}");
             }
         }
     }

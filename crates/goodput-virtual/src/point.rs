@@ -38,7 +38,8 @@ pub enum Detail {
     Bins,
     /// First and last token of a request, its longest gap, and nothing in between: where an open loop
     /// has no witness, its requests share no prefix and no clause needs more, at the least cost. What
-    /// needs more than that is not known. Else as [`Detail::Bins`].
+    /// needs more than that is not known. Else as [`Detail::Bins`]. For pools see
+    /// [`crate::pool::PoolPlan::detail`].
     Ends,
 }
 

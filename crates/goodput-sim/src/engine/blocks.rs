@@ -77,12 +77,11 @@ impl Run {
     /// One more sequence holds `blocks` of what is known; returns how many of them were free.
     fn hold(&mut self, blocks: u32) -> u32 {
         let free = blocks.saturating_sub(self.held());
-        match self.holders.find_mut(|h| h.blocks == blocks) {
-            Some(holders) => holders.count += 1,
-            None => {
-                let before = |h: &Holders| h.blocks < blocks;
-                self.holders.insert(before, Holders { blocks, count: 1 });
-            }
+        if let Some(holders) = self.holders.find_mut(|h| h.blocks == blocks) {
+            holders.count += 1;
+        } else {
+            let before = |h: &Holders| h.blocks < blocks;
+            self.holders.insert(before, Holders { blocks, count: 1 });
         }
         if free > 0 {
             while self.idle.last().is_some_and(|idle| idle.upto <= blocks) {
@@ -281,15 +280,12 @@ impl BlockPool {
                 holders: Few::default(),
                 idle: Few::default(),
             };
-            match self.vacant.pop() {
-                Some(slot) => {
-                    self.runs[slot as usize] = run;
-                    slot
-                }
-                None => {
-                    self.runs.push(run);
-                    next
-                }
+            if let Some(slot) = self.vacant.pop() {
+                self.runs[slot as usize] = run;
+                slot
+            } else {
+                self.runs.push(run);
+                next
             }
         };
         *self.places.entry(id).or_insert_with(new)
@@ -299,7 +295,7 @@ impl BlockPool {
     /// prompt is less likely to be asked again than its beginning.
     pub(super) fn release(&mut self, blocks: &Blocks, count: u32, blank: u32) {
         self.give_back(blank);
-        for (id, _, upto) in blocks.between(0, count).rev() {
+        for (id, upto) in blocks.backwards(count) {
             let Some(&slot) = self.places.get(&id) else {
                 continue;
             };

@@ -297,6 +297,10 @@ impl EngineEvents for PoolDesk {
         }
         match &mut open.tokens {
             Tokens::Ends(tokens) => {
+                if let Some(last) = tokens.last.filter(|_| count == 1) {
+                    // From one replica to another, say: no engine knows of that gap.
+                    tokens.longest_gap = tokens.longest_gap.max(at.since(last));
+                }
                 tokens.first = tokens.first.or(Some(at));
                 tokens.last = Some(at);
                 tokens.count += count;

@@ -25,6 +25,8 @@
 
 mod desk;
 mod filing;
+#[cfg(test)]
+mod laws;
 mod life;
 mod outcome;
 mod plan;

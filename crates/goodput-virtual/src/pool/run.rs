@@ -75,7 +75,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn begin(plan: &'a PoolPlan) -> Result<Self, PoolFault> {
+    pub(super) fn begin(plan: &'a PoolPlan) -> Result<Self, PoolFault> {
         let mut dispatcher = Dispatcher::new(plan.dispatch.clone())?;
         // Where no clause asks for single gaps, nobody has to hear of every token.
         let fast = plan.streams.iter().all(|s| !plan.grain(s).is_zero());
@@ -140,30 +140,28 @@ impl<'a> Run<'a> {
     }
 
     /// Goes on to the next thing that happens. `false`: nothing ever will.
-    fn step(&mut self) -> bool {
+    pub(super) fn step(&mut self) -> bool {
         let sending = self.course.sending();
         let dues = self.sources.iter().filter_map(Requests::next_due);
         let due = dues.min().filter(|_| sending);
-        let engine = self.clock.first();
         let change = self.changes.peek().map(|c| c.0.0);
         let transfer = self.transfers.peek().map(|t| t.0.0);
         let limit = self.limits.peek().map(|l| l.0.0);
         let event = self.dispatcher.next_event();
-        let course = Some(self.course.next_change());
-        let all = [
-            due,
-            engine.map(|e| e.1),
-            change,
-            transfer,
-            limit,
-            event,
-            course,
-        ];
-        let next = all.into_iter().flatten().min();
-        let Some(next) = next.filter(|&at| at != Timestamp::FAR_FUTURE) else {
+        let mut others = self.course.next_change();
+        for at in [due, change, transfer, limit, event].into_iter().flatten() {
+            others = others.min(at);
+        }
+        if self.engines_before(others) {
+            self.after_event(self.now);
+            return true;
+        }
+        let engine = self.clock.first();
+        let next = engine.map_or(others, |engine| others.min(engine.1));
+        if next == Timestamp::FAR_FUTURE {
             self.course.exhausted(self.now);
             return self.course.over();
-        };
+        }
         let now = next.max(self.now);
         self.now = now;
         let is_due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
@@ -180,10 +178,28 @@ impl<'a> Run<'a> {
         } else if is_due(limit) {
             self.end_patience(now);
         }
+        self.after_event(now);
+        true
+    }
+
+    /// Lets engines do what they do before anything else happens, up to the first thing of which
+    /// others have to hear. Whether there was such a thing.
+    fn engines_before(&mut self, others: Timestamp) -> bool {
+        while let Some((place, at)) = self.clock.first()
+            && at < others
+        {
+            self.now = self.now.max(at);
+            if self.advance(place, self.now) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn after_event(&mut self, now: Timestamp) {
         self.follow(now);
         self.settle_ends();
         self.tick(now);
-        true
     }
 
     fn tick(&mut self, now: Timestamp) {
@@ -289,9 +305,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn advance(&mut self, place: usize, now: Timestamp) {
+    /// Lets an engine do what it does up to now. Whether others have to hear of something.
+    fn advance(&mut self, place: usize, now: Timestamp) -> bool {
         let replica = &mut self.replicas[place];
         replica.advance(now, &mut self.desk);
+        if self.desk.heard.is_empty() {
+            let next = self.replicas[place].engine.next_event();
+            self.clock.set(place, next);
+            return false;
+        }
         let mut heard = std::mem::take(&mut self.desk.heard);
         for heard in heard.drain(..) {
             match heard {
@@ -310,6 +332,7 @@ impl<'a> Run<'a> {
         self.desk.heard = heard;
         self.clock
             .set(place, self.replicas[place].engine.next_event());
+        true
     }
 
     /// Does what the dispatcher says.
@@ -350,7 +373,7 @@ impl<'a> Run<'a> {
     }
 
     /// Cancels what is still open and closes the books.
-    fn finish(mut self) -> PoolRun {
+    pub(super) fn finish(mut self) -> PoolRun {
         let now = self.now;
         let abandoned = self.abandoned;
         for index in self.desk.all() {
