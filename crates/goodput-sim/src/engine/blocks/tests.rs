@@ -80,7 +80,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 #[derive(Clone, Debug)]
-struct Held {
+struct Holder {
     blocks: Blocks,
     hashes: Vec<u64>,
     held: u32,
@@ -91,7 +91,7 @@ struct Held {
 struct Both {
     runs: BlockPool,
     each: OneByOne,
-    held: Vec<Held>,
+    held: Vec<Holder>,
     hits: u32,
 }
 
@@ -120,7 +120,7 @@ impl Both {
         self.runs.hold(&blocks, found);
         self.each.hold(&hashes[..found as usize]);
         assert!(self.runs.take(needs) && self.each.take(needs));
-        self.held.push(Held {
+        self.held.push(Holder {
             blocks,
             hashes,
             held: found + needs,
@@ -133,7 +133,11 @@ impl Both {
         let of = |who: usize| (count > 0).then(|| who % count.max(1));
         match act {
             Act::Admit { shared, own, chunk } => {
-                let most = if number % 4 == 0 { chunk } else { u32::MAX };
+                let most = if number.is_multiple_of(4) {
+                    chunk
+                } else {
+                    u32::MAX
+                };
                 self.admit((number, most), shared, own, chunk);
             }
             Act::Fill { who, blocks } => {
@@ -220,7 +224,7 @@ fn the_play_finds_and_forgets_blocks() {
         );
         both.act(0, Act::Fill { who: 0, blocks: 12 });
         most = most.max(both.runs.known().len());
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             both.act(0, Act::End { who: 0 });
         }
     }
