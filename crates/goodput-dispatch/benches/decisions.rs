@@ -14,7 +14,7 @@ use std::{collections::VecDeque, hint::black_box, time::Duration};
 use goodput_dispatch::{
     Config, Dispatcher, Ended, Event, Guard, Limits, Offer, Policy, Role, Route, TenantId, Ticket,
 };
-use goodput_record::Timestamp;
+use goodput_record::{BlockRun, Timestamp};
 
 const PAIRS: u64 = 400_000;
 const LIMIT: u32 = 64;
@@ -31,7 +31,7 @@ struct Bench {
     held: VecDeque<Ticket>,
     now: u64,
     id: u64,
-    prefix: Vec<u64>,
+    prefix: Vec<BlockRun>,
     tenants: u32,
 }
 
@@ -52,7 +52,7 @@ impl Bench {
             held: VecDeque::new(),
             now: 0,
             id: 0,
-            prefix: (0..64).collect(),
+            prefix: (0..64).map(BlockRun::one).collect(),
             tenants,
         }
     }
@@ -62,7 +62,7 @@ impl Bench {
         self.now += 1_000;
         let group = self.id % 37;
         for (depth, hash) in (0..).zip(&mut self.prefix) {
-            *hash = group << 8 | depth;
+            *hash = BlockRun::one(group << 8 | depth);
         }
         let offer = Offer {
             tenant: TenantId(u32::try_from(self.id % u64::from(self.tenants)).unwrap_or(0)),

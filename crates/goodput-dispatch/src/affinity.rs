@@ -1,8 +1,12 @@
 //! Which replicas were sent a prefix or a session lately, in bounded memory.
 
+use goodput_record::BlockRun;
 use goodput_stats::mix;
 
-use crate::{request::ReplicaId, slab::KEPT_HASHES};
+use crate::{
+    request::ReplicaId,
+    slab::{KEPT_HASHES, Landmarks},
+};
 
 /// Replicas remembered for one hash. A prefix that is too much for one replica is known by several.
 const HOMES: usize = 4;
@@ -99,19 +103,25 @@ impl Affinity {
 
 /// Hashes of a prompt at depths of 1, 2, 3, 4, 6, 8, 12, 16, ... blocks: two for each doubling, the
 /// deepest sixteen of them, the shallowest first. Prompts that share a beginning share depths.
-pub(crate) fn landmarks(prefix: &[u64]) -> ([u64; KEPT_HASHES], u8) {
-    let depths = || (0..).map(depth).take_while(|&d| d <= prefix.len());
+pub(crate) fn landmarks(prefix: &[BlockRun]) -> Landmarks {
+    let blocks = prefix.iter().map(|run| u64::from(run.blocks)).sum();
+    let depths = || (0..).map(depth).take_while(|&d| d <= blocks);
     let beyond = depths().count().saturating_sub(KEPT_HASHES);
-    let (mut hashes, mut count) = ([0; KEPT_HASHES], 0_u8);
-    for (place, depth) in hashes.iter_mut().zip(depths().skip(beyond)) {
-        *place = prefix[depth - 1];
-        count += 1;
+    let mut found = Landmarks::NONE;
+    let (mut runs, mut before) = (prefix.iter().peekable(), 0);
+    for (place, depth) in found.hashes.iter_mut().zip(depths().skip(beyond)) {
+        while let Some(run) = runs.next_if(|run| before + u64::from(run.blocks) < depth) {
+            before += u64::from(run.blocks);
+        }
+        let in_run = u32::try_from(depth - 1 - before).unwrap_or(u32::MAX);
+        *place = runs.peek().map_or(0, |run| run.hash(in_run));
+        found.count += 1;
     }
-    (hashes, count)
+    found
 }
 
 /// 1, 2, 3, 4, 6, 8, 12, 16, 24, ...
-const fn depth(number: u32) -> usize {
+const fn depth(number: u32) -> u64 {
     match number {
         0 => 1,
         n if n % 2 == 1 => 2 << (n / 2),
@@ -125,14 +135,22 @@ mod tests {
 
     #[test]
     fn depths_are_two_for_each_doubling() {
-        let depths: Vec<usize> = (0..11).map(depth).collect();
+        let depths: Vec<u64> = (0..11).map(depth).collect();
         assert_eq!(depths, [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48]);
-        let chain: Vec<u64> = (1..=5_000).collect();
-        let (hashes, count) = landmarks(&chain);
-        assert_eq!((count, hashes[15], hashes[14]), (16, 4_096, 3_072));
-        let (hashes, count) = landmarks(&chain[..7]);
-        assert_eq!(&hashes[..usize::from(count)], [1, 2, 3, 4, 6]);
-        assert_eq!(landmarks(&[]).1, 0);
+        let chain: Vec<BlockRun> = (1..=5_000).map(BlockRun::one).collect();
+        let deep = landmarks(&chain);
+        let last = &deep.hashes()[14..];
+        assert_eq!((deep.count, last), (16, &[3_072, 4_096][..]));
+        assert_eq!(landmarks(&chain[..7]).hashes(), [1, 2, 3, 4, 6]);
+        assert_eq!(landmarks(&[]).count, 0);
+        // The same, told as runs.
+        let runs = [(10, 5), (20, 1), (30, 20)].map(|(id, blocks)| BlockRun { id, blocks });
+        let each = runs
+            .iter()
+            .flat_map(|run| (0..run.blocks).map(|i| run.hash(i)));
+        let each: Vec<BlockRun> = each.map(BlockRun::one).collect();
+        assert_eq!(landmarks(&runs).hashes(), landmarks(&each).hashes());
+        assert_eq!(landmarks(&runs).count, 9);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::{
     pace::Pace,
     queue::Queue,
     request::{Counters, Ended, Event, Offer, ReplicaId, Route, TenantId, Ticket, Was, Why},
-    slab::{KEPT_HASHES, Open, Slab, Stage},
+    slab::{Landmarks, Open, Slab, Stage},
     tenants::Tenants,
 };
 
@@ -82,12 +82,22 @@ impl Dispatcher {
         let class = offer.class.min(self.last_class());
         let sends = self.may_send(class);
         let open = self.opened(offer, class, tenant);
-        let chosen = if sends { self.choose(&open) } else { None };
+        let by_prefix = matches!(self.config.policy, Policy::PrefixAffinity(_));
+        let marks = if by_prefix {
+            landmarks(offer.prefix)
+        } else {
+            Landmarks::NONE
+        };
+        let chosen = if sends {
+            self.choose(&open, &marks)
+        } else {
+            None
+        };
         let Some(replica) = chosen else {
-            return self.wait(open);
+            return self.wait(open, &marks);
         };
         self.tenants.open(tenant, self.now, work);
-        let ticket = self.open.insert(open);
+        let ticket = self.open.insert(open, &marks);
         self.send(ticket.slot, replica);
         Route::Send { ticket, replica }
     }
@@ -118,20 +128,15 @@ impl Dispatcher {
             booked: 0,
             avoid: None,
             session: None,
-            hashes: [0; KEPT_HASHES],
-            hash_count: 0,
         };
         if self.config.sticky_sessions.is_some() {
             open.session = offer.session.map(|s| mix(s ^ SESSIONS));
-        }
-        if matches!(self.config.policy, Policy::PrefixAffinity(_)) {
-            (open.hashes, open.hash_count) = landmarks(offer.prefix);
         }
         open
     }
 
     /// Puts a request into the queue, if need be in another one's place.
-    fn wait(&mut self, open: Open) -> Route {
+    fn wait(&mut self, open: Open, marks: &Landmarks) -> Route {
         if let Some(retry_after) = self.hopeless(open.expires) {
             return self.shed(Why::NoReplica, retry_after);
         }
@@ -152,7 +157,7 @@ impl Dispatcher {
         }
         let (tenant, work, until) = (open.tenant, open.work(), open.expires);
         self.tenants.open(tenant, self.now, work);
-        let ticket = self.open.insert(open);
+        let ticket = self.open.insert(open, marks);
         self.queue.insert(flow, &open, ticket.slot);
         Route::Wait { ticket, until }
     }
@@ -381,9 +386,12 @@ impl Dispatcher {
     /// When something happens without anybody's doing; then [`Dispatcher::poll`] is to be called.
     #[must_use]
     pub fn next_event(&self) -> Option<Timestamp> {
-        let expiry = self.queue.first_expiry().map(|(at, _)| at);
         let wake = self.fleet.next_wake().map(|(at, _)| at);
         let probe = self.probes.first().map(|(at, _)| *at);
+        if self.queue.len() == 0 && wake.is_none() && probe.is_none() {
+            return None;
+        }
+        let expiry = self.queue.first_expiry().map(|(at, _)| at);
         [expiry, wake, probe].into_iter().flatten().min()
     }
 
@@ -393,6 +401,9 @@ impl Dispatcher {
         self.reach(now);
         if let Some(event) = self.outbox.pop_front() {
             return Some(event);
+        }
+        if self.queue.len() == 0 && self.handing.is_empty() && self.next_event().is_none() {
+            return None;
         }
         self.on_time();
         self.outbox.pop_front()

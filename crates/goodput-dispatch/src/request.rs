@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use goodput_record::Timestamp;
+use goodput_record::{BlockRun, Timestamp};
 
 /// A replica's number. Numbers of replicas that are gone are given again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,9 +47,8 @@ pub struct Offer<'a> {
     pub decode_work: u64,
     /// When it is late, for [`crate::Order::Deadline`].
     pub deadline: Option<Timestamp>,
-    /// Hashes of the prompt's leading blocks, each over all before it, for
-    /// [`crate::Policy::PrefixAffinity`].
-    pub prefix: &'a [u64],
+    /// The prompt's leading blocks, for [`crate::Policy::PrefixAffinity`].
+    pub prefix: &'a [BlockRun],
 }
 
 impl Offer<'_> {

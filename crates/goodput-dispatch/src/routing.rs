@@ -5,7 +5,7 @@ use crate::{
     dispatcher::Dispatcher,
     fleet::Role,
     request::{Event, ReplicaId, Route},
-    slab::{Open, Stage},
+    slab::{Landmarks, Open, Stage},
 };
 
 impl Dispatcher {
@@ -31,7 +31,7 @@ impl Dispatcher {
     }
 
     /// A replica with room, by the policy.
-    pub(crate) fn choose(&mut self, open: &Open) -> Option<ReplicaId> {
+    pub(crate) fn choose(&mut self, open: &Open, marks: &Landmarks) -> Option<ReplicaId> {
         if self.fleet.entry.len() == 0 {
             return None;
         }
@@ -48,7 +48,7 @@ impl Dispatcher {
             Policy::LeastWork => self.fleet.entry.least(open.avoid),
             Policy::PowerOfTwo => self.fleet.better_of_two(decision.0, decision.1),
             Policy::PrefixAffinity(guard) => {
-                let mut deepest_first = open.hashes().iter().rev();
+                let mut deepest_first = marks.hashes().iter().rev();
                 deepest_first.find_map(|&hash| self.home(hash, open, guard))
             }
         };
@@ -93,7 +93,8 @@ impl Dispatcher {
             .sent(open.class, self.flow(&open), weight, open.work());
         self.fleet.take(replica, open.booked);
         if let Some(affinity) = &mut self.affinity {
-            for &hash in open.session.iter().chain(open.hashes()) {
+            let marks = self.open.landmarks(slot);
+            for &hash in open.session.iter().chain(marks.hashes()) {
                 affinity.learn(hash, replica);
             }
         }
@@ -107,6 +108,9 @@ impl Dispatcher {
     /// The same; what becomes of the request in `own` is returned instead of told as an event.
     pub(crate) fn pump_but(&mut self, own: Option<u32>) -> Option<Route> {
         let mut route = None;
+        if self.queue.len() == 0 && self.handing.is_empty() {
+            return route;
+        }
         while let Some(&(_, slot)) = self.handing.first() {
             let Some(replica) = self.fleet.decode.least(None) else {
                 break;
@@ -124,7 +128,8 @@ impl Dispatcher {
                 break;
             };
             let open = *self.open.at(slot);
-            let Some(replica) = self.choose(&open) else {
+            let marks = self.open.landmarks(slot);
+            let Some(replica) = self.choose(&open, &marks) else {
                 break;
             };
             self.queue.remove(self.flow(&open), &open, slot);

@@ -43,18 +43,30 @@ pub(crate) struct Open {
     pub(crate) avoid: Option<ReplicaId>,
     /// The session's hash, if it sticks.
     pub(crate) session: Option<u64>,
-    /// Hashes at fixed depths of the prompt, the shallowest first.
-    pub(crate) hashes: [u64; KEPT_HASHES],
-    pub(crate) hash_count: u8,
 }
 
 impl Open {
     pub(crate) const fn work(&self) -> u64 {
         self.prefill_work.saturating_add(self.decode_work)
     }
+}
+
+/// Hashes at fixed depths of a prompt, the shallowest first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Landmarks {
+    pub(crate) hashes: [u64; KEPT_HASHES],
+    pub(crate) count: u8,
+}
+
+impl Landmarks {
+    /// Of a prompt of which nothing is known.
+    pub(crate) const NONE: Self = Self {
+        hashes: [0; KEPT_HASHES],
+        count: 0,
+    };
 
     pub(crate) fn hashes(&self) -> &[u64] {
-        &self.hashes[..usize::from(self.hash_count)]
+        &self.hashes[..usize::from(self.count)]
     }
 }
 
@@ -62,12 +74,32 @@ impl Open {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slab {
     places: Vec<Open>,
+    /// By place, where anybody asks for them; may be shorter than the places.
+    landmarks: Vec<Landmarks>,
     free: Vec<u32>,
 }
 
 impl Slab {
     /// Takes a place for a request; generation and stage of `open` do not matter.
-    pub(crate) fn insert(&mut self, open: Open) -> Ticket {
+    pub(crate) fn insert(&mut self, open: Open, landmarks: &Landmarks) -> Ticket {
+        let ticket = self.insert_open(open);
+        let place = ticket.slot as usize;
+        if landmarks.count > 0 && place >= self.landmarks.len() {
+            self.landmarks.resize(place + 1, Landmarks::NONE);
+        }
+        if let Some(kept) = self.landmarks.get_mut(place) {
+            *kept = *landmarks;
+        }
+        ticket
+    }
+
+    /// What the request in a place keeps of its prompt.
+    pub(crate) fn landmarks(&self, slot: u32) -> Landmarks {
+        let kept = self.landmarks.get(slot as usize);
+        kept.copied().unwrap_or(Landmarks::NONE)
+    }
+
+    fn insert_open(&mut self, open: Open) -> Ticket {
         let Some(slot) = self.free.pop() else {
             let slot = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
             self.places.push(Open {

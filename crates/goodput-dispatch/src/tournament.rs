@@ -4,12 +4,12 @@
 /// comparisons as the set has doublings. Of equal keys the lower place wins.
 #[derive(Clone, Debug, Default)]
 pub struct Tournament<K> {
+    /// As many as the tree has leaves.
     keys: Vec<Option<K>>,
-    /// Node 1 is the root, node `i` has the children `2 i` and `2 i + 1`. `NOBODY` where no key is.
+    /// Node 1 is the root, node `i` has the children `2 i` and `2 i + 1`. Where neither has a key, any
+    /// place below stands there.
     winners: Vec<u32>,
 }
-
-const NOBODY: u32 = u32::MAX;
 
 impl<K: Ord + Copy> Tournament<K> {
     /// No place at all.
@@ -40,16 +40,21 @@ impl<K: Ord + Copy> Tournament<K> {
             self.grow(place + 1);
         }
         self.keys[place] = key;
-        // The leaf's number is `leaves + place`; its parent's is half of that.
-        let mut node = self.winners.len().midpoint(place);
-        while node >= 1 {
-            let winner = self.play(node);
+        let leaves = self.winners.len();
+        let own = candidate(place);
+        let (mut winner, mut best, mut child) = (own, key, leaves + place);
+        while child > 1 {
+            let rival = self.candidate(child ^ 1);
+            let its = self.keys[rival as usize];
+            if is_before((its, rival), (best, winner)) {
+                (winner, best) = (rival, its);
+            }
+            child /= 2;
             // Who neither was nor is the winner here changes nothing further up.
-            let before = std::mem::replace(&mut self.winners[node], winner);
-            if before == winner && before as usize != place {
+            let before = std::mem::replace(&mut self.winners[child], winner);
+            if before == winner && before != own {
                 break;
             }
-            node /= 2;
         }
     }
 
@@ -57,20 +62,12 @@ impl<K: Ord + Copy> Tournament<K> {
     fn grow(&mut self, places: usize) {
         let leaves = places.next_power_of_two().max(2);
         self.keys.resize(leaves, None);
-        self.winners = vec![NOBODY; leaves];
+        self.winners = vec![0; leaves];
         for node in (1..leaves).rev() {
-            self.winners[node] = self.play(node);
-        }
-    }
-
-    /// The winner of one node, from its children.
-    fn play(&self, node: usize) -> u32 {
-        let (left, right) = (self.candidate(2 * node), self.candidate(2 * node + 1));
-        match (self.at(left), self.at(right)) {
-            (Some(a), Some(b)) if b < a => right,
-            (None, Some(_)) => right,
-            (Some(_), _) => left,
-            (None, None) => NOBODY,
+            let (left, right) = (self.candidate(2 * node), self.candidate(2 * node + 1));
+            let key = |place: u32| (self.keys[place as usize], place);
+            let is_right = is_before(key(right), key(left));
+            self.winners[node] = if is_right { right } else { left };
         }
     }
 
@@ -79,11 +76,20 @@ impl<K: Ord + Copy> Tournament<K> {
         if child < leaves {
             self.winners[child]
         } else {
-            u32::try_from(child - leaves).unwrap_or(NOBODY)
+            candidate(child - leaves)
         }
     }
+}
 
-    fn at(&self, candidate: u32) -> Option<K> {
-        self.key(candidate as usize)
+/// Whether the first comes before the second: by key, then by place; whoever has none comes last.
+fn is_before<K: Ord>(one: (Option<K>, u32), other: (Option<K>, u32)) -> bool {
+    match (one.0, other.0) {
+        (Some(a), Some(b)) => a < b || (a == b && one.1 < other.1),
+        (a, None) => a.is_some(),
+        (None, Some(_)) => false,
     }
+}
+
+fn candidate(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
 }

@@ -3,13 +3,13 @@
 use goodput_dispatch::{
     Config, Dispatcher, Ended, Guard, Limits, Offer, Policy, Role, Route, TenantId, Ticket,
 };
-use goodput_record::Timestamp;
+use goodput_record::{BlockRun, Timestamp};
 
 const REPLICAS: u16 = 16;
 
 fn pair(dispatcher: &mut Dispatcher, held: &mut Vec<Ticket>, id: u64) {
     let now = Timestamp::from_nanos(id * 1_000);
-    let prefix = [id % 7, id % 7 + 100, id];
+    let prefix = [id % 7, id % 7 + 100, id].map(BlockRun::one);
     let offer = Offer {
         tenant: TenantId(u32::try_from(id % 50).unwrap_or(0)),
         session: Some(id % 100),

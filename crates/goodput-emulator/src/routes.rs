@@ -245,7 +245,7 @@ impl Server {
         for (index, choice) in (first_index..).zip(&mut ask.choices) {
             let (input, output) = (choice.input_tokens, choice.output_tokens);
             let request = EngineRequest {
-                blocks: std::mem::take(&mut choice.blocks),
+                blocks: std::mem::take(&mut choice.blocks).into_iter().collect(),
                 ..EngineRequest::new(index, input, output)
             };
             if let Err(refusal) = self.replicas.submit(replica, at, request) {

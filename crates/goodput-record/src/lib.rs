@@ -7,6 +7,7 @@
 //!
 //! This crate never reads a clock, a file or the network. Time arrives as [`Timestamp`].
 
+mod blocks;
 mod ends;
 mod gaps;
 mod open;
@@ -23,6 +24,7 @@ mod time;
 mod told;
 mod trajectory;
 
+pub use blocks::{BlockRun, Blocks};
 pub use ends::{Answer, StepRun, TokenEnds};
 pub use gaps::{GapBuffer, Gaps};
 pub use open::{OpenRequest, Sink};

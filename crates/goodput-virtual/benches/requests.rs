@@ -105,6 +105,7 @@ fn replica(profile: &Profile, text: &str, rate: f64, count: u32) -> Option<Point
 fn pool(profile: &Profile, rate: f64, count: u32) -> Option<PointRow> {
     let span = Duration::from_secs_f64(f64::from(count) / rate);
     let mut plan = PoolPlan::new(Policy::LeastWork, 7, span);
+    plan.detail = Detail::Ends;
     plan.replicas = vec![ReplicaPlan::new(profile); 16];
     let load = Load::Open { per_second: rate };
     plan.streams = vec![StreamPlan::new(&workload(SHARED), load, slos().to_vec())];

@@ -40,7 +40,8 @@ pub enum Detail {
     /// First and last token of a request, its longest gap, and nothing in between: where an open loop
     /// has no witness, its requests share no prefix and no clause needs more, at the least cost. What
     /// needs more than that is not known, and a request that is preempted computes its whole prompt
-    /// again, even with a prefix cache. Else as [`Detail::Bins`].
+    /// again, even with a prefix cache. Else as [`Detail::Bins`]. For pools see
+    /// [`crate::pool::PoolPlan::detail`].
     Ends,
 }
 

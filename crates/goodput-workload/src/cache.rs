@@ -2,9 +2,7 @@
 
 use std::collections::HashSet;
 
-use goodput_stats::mix;
-
-use crate::prompt::{Segment, identity};
+use crate::prompt::{Segment, extend};
 
 /// The prefixes seen so far, segment by segment.
 ///
@@ -59,8 +57,4 @@ impl SeenPrefixes {
     pub(crate) fn len(&self) -> usize {
         self.chains.len()
     }
-}
-
-fn extend(chain: u64, segment: &Segment) -> u64 {
-    mix(mix(chain).wrapping_add(identity(segment)))
 }

@@ -33,6 +33,7 @@ mod plan;
 mod presets;
 mod prompt;
 mod script;
+mod shared;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ pub use plain::{PlainRequest, PlainRequests};
 pub use plan::{Load, PlannedRequest, Reply, Shard, point_seed};
 pub use presets::{Preset, presets};
 pub use prompt::{Prompt, Role, Segment};
+pub use shared::{SharedRequest, SharedRequests};
 pub use spec::{
     Groups, History, OutputPolicy, RowSession, RowStep, Rows, Sessions, TextSource, ThinkTime,
     WorkloadSpec,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use goodput_record::{BlockRun, Blocks};
 use goodput_stats::mix;
 
 /// Who speaks in a segment.
@@ -50,41 +51,39 @@ impl Prompt {
         u32::try_from(sum.sum::<u64>()).unwrap_or(u32::MAX)
     }
 
-    /// Hashes of its whole blocks of `block_tokens` tokens, each chained to the one before: equal
-    /// hashes mean that everything up to the end of the block is equal. A last block that is not
-    /// full has none. Empty for blocks of no tokens.
+    /// Its whole blocks of `block_tokens` tokens, a run for each segment in which blocks end: blocks of
+    /// one name have everything up to their end in common. A last block that is not full is left out.
+    /// None for blocks of no tokens.
     #[must_use]
-    pub fn blocks(&self, block_tokens: u32) -> Vec<u64> {
-        if block_tokens == 0 {
-            return Vec::new();
-        }
-        let mut hashes = Vec::with_capacity((self.tokens() / block_tokens) as usize);
-        let (mut chain, mut room) = (0, block_tokens);
+    pub fn blocks(&self, block_tokens: u32) -> Blocks {
+        let mut blocks = Blocks::new();
+        let (mut chain, mut tokens) = (0, 0_u64);
         for segment in self.0.iter() {
-            let mut offset = 0;
-            while offset < segment.tokens {
-                let taken = room.min(segment.tokens - offset);
-                chain = link(chain, segment, offset, taken);
-                offset += taken;
-                room -= taken;
-                if room == 0 {
-                    hashes.push(chain);
-                    room = block_tokens;
-                }
-            }
+            chain = extend(chain, segment);
+            let behind = tokens + u64::from(segment.tokens);
+            blocks.push(BlockRun {
+                id: chain,
+                blocks: blocks_between(tokens, behind, block_tokens),
+            });
+            tokens = behind;
         }
-        hashes
+        blocks
     }
 }
 
-/// The chain's hash after `taken` tokens of `segment` from `offset` on.
-fn link(chain: u64, segment: &Segment, offset: u32, taken: u32) -> u64 {
-    let place = u64::from(offset) << 32 | u64::from(taken);
-    mix(mix(chain ^ identity(segment)).wrapping_add(mix(place)))
+/// How many blocks end behind token `from` of a prompt and no later than token `to`.
+pub(crate) fn blocks_between(from: u64, to: u64, block_tokens: u32) -> u32 {
+    let whole = |tokens: u64| tokens.checked_div(u64::from(block_tokens)).unwrap_or(0);
+    u32::try_from(whole(to) - whole(from)).unwrap_or(u32::MAX)
+}
+
+/// The name of all up to the end of a segment, from the name of all before it.
+pub(crate) fn extend(chain: u64, segment: &Segment) -> u64 {
+    mix(mix(chain).wrapping_add(identity(segment)))
 }
 
 /// What tells a segment from every other: key, length and speaker.
-pub(crate) fn identity(segment: &Segment) -> u64 {
+fn identity(segment: &Segment) -> u64 {
     let form = u64::from(segment.tokens) << 2 | segment.role as u64;
     mix(segment.key.wrapping_add(mix(form)))
 }

@@ -208,7 +208,7 @@ fn planned_hits_are_those_of_a_cache_that_never_forgets() {
             let mut cache = HashSet::new();
             let (mut planned, mut found) = (0, 0);
             for request in whole(text, load, 4, 400) {
-                let blocks = request.prompt.blocks(16);
+                let blocks: Vec<u64> = request.prompt.blocks(16).hashes().collect();
                 let held = blocks
                     .iter()
                     .take_while(|block| cache.contains(*block))
@@ -457,7 +457,8 @@ proptest! {
             crate::Prompt::new(segments)
         };
         let (a, b) = (prompt(1, ends.0), prompt(2, ends.1));
-        let (blocks_a, blocks_b) = (a.blocks(block), b.blocks(block));
+        let hashes = |prompt: &crate::Prompt| prompt.blocks(block).hashes().collect::<Vec<u64>>();
+        let (blocks_a, blocks_b) = (hashes(&a), hashes(&b));
         prop_assert_eq!(blocks_a.len(), (a.tokens() / block) as usize);
         let same = blocks_a.iter().zip(&blocks_b).take_while(|(x, y)| x == y).count();
         let common: u32 = shared.iter().map(|s| s.1).sum();

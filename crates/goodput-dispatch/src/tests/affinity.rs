@@ -1,6 +1,6 @@
 //! Prefixes and sessions that stay where their cache is.
 
-use goodput_record::Timestamp;
+use goodput_record::{BlockRun, Timestamp};
 
 use crate::*;
 
@@ -21,7 +21,7 @@ const GUARD: Guard = Guard {
 };
 
 /// The chain of a prompt of `blocks` blocks of group `group`, of which `shared` are the group's.
-fn chain(group: u64, shared: u64, own: u64, blocks: u64) -> Vec<u64> {
+fn chain(group: u64, shared: u64, own: u64, blocks: u64) -> Vec<BlockRun> {
     let block = |i| {
         if i < shared {
             group << 20 | i
@@ -29,7 +29,7 @@ fn chain(group: u64, shared: u64, own: u64, blocks: u64) -> Vec<u64> {
             own << 32 | i
         }
     };
-    (0..blocks).map(block).collect()
+    (0..blocks).map(block).map(BlockRun::one).collect()
 }
 
 fn send(dispatcher: &mut Dispatcher, offer: &Offer<'_>) -> (Ticket, ReplicaId) {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use goodput_record::Timestamp;
+use goodput_record::{BlockRun, Timestamp};
 use proptest::prelude::*;
 
 use crate::*;
@@ -95,7 +95,7 @@ impl Books {
         let now = Timestamp::from_millis(self.now);
         let id = self.offered;
         self.offered += 1;
-        let prefix = [u64::from(tenant.0), u64::from(tenant.0) << 8, work];
+        let prefix = [u64::from(tenant.0), u64::from(tenant.0) << 8, work].map(BlockRun::one);
         let offer = Offer {
             class,
             tenant,

@@ -123,7 +123,8 @@ impl Engine {
             self.prefills.retain(|&other| other != slot);
         }
         let blank = sequence.held - sequence.known;
-        self.pool.release(sequence.known_hashes(), blank);
+        self.pool
+            .release(&sequence.request.blocks, sequence.known, blank);
     }
 
     /// Gives prompts under way their next chunks and admits from the queue, both by priority, while
@@ -216,7 +217,7 @@ impl Engine {
         sequence.held = found + needs;
         self.admissions += 1;
         sequence.order = self.admissions;
-        self.pool.hold(sequence.known_hashes());
+        self.pool.hold(&sequence.request.blocks, found);
         self.pool.take(needs);
         if !sequence.returned && self.prefix_cache {
             self.counters.prefix_queries += u64::from(sequence.request.input_tokens);
@@ -239,9 +240,8 @@ impl Engine {
         if !self.prefix_cache || sequence.request.blocks.is_empty() {
             return (0, 0);
         }
-        let most = ((sequence.length() - 1) / self.block_tokens) as usize;
-        let hashes = &sequence.request.blocks;
-        self.pool.find(&hashes[..most.min(hashes.len())])
+        let most = (sequence.length() - 1) / self.block_tokens;
+        self.pool.find(&sequence.request.blocks, most)
     }
 
     /// Books `tokens` of a prompt into the step.

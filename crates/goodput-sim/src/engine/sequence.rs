@@ -1,6 +1,6 @@
 //! One request inside the engine.
 
-use goodput_record::Timestamp;
+use goodput_record::{Blocks, Timestamp};
 
 use super::fine::{Fine, Span};
 
@@ -17,10 +17,10 @@ pub struct EngineRequest {
     /// higher number that wait, and computed before those whose prompts are half done. What decodes
     /// goes on.
     pub priority: u8,
-    /// Hashes of the prompt's whole blocks, each over its content and all before it; equal hashes
-    /// mean equal text. Empty: nothing of it can be reused. It may run on over the answer's blocks,
-    /// where the caller knows how a later prompt will hash them.
-    pub blocks: Vec<u64>,
+    /// The prompt's whole blocks, each named by its content and all before it; equal names mean equal
+    /// text. Empty: nothing of it can be reused. It may run on over the answer's blocks, where the
+    /// caller knows how a later prompt will name them.
+    pub blocks: Blocks,
 }
 
 impl EngineRequest {
@@ -32,7 +32,7 @@ impl EngineRequest {
             input_tokens,
             output_tokens,
             priority: 0,
-            blocks: Vec::new(),
+            blocks: Blocks::new(),
         }
     }
 }
@@ -98,12 +98,6 @@ impl Sequence {
     /// Tokens that wait for computation: one while decoding, more in prefill.
     pub(super) const fn missing(&self) -> u32 {
         self.length() - self.computed
-    }
-
-    /// The hashes of the blocks known so far.
-    pub(super) fn known_hashes(&self) -> &[u64] {
-        let known = self.known as usize;
-        self.request.blocks.get(..known).unwrap_or_default()
     }
 
     /// Tokens decoded since it joined, when the engine has done so many steps.

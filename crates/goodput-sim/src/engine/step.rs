@@ -277,14 +277,14 @@ impl Engine {
         if stored < full(sequence.known) {
             return;
         }
-        while let Some(&hash) = sequence.request.blocks.get(sequence.known as usize) {
-            if stored < full(sequence.known) {
-                let next = date.step() + u64::from(full(sequence.known) - stored);
-                let next = Date::new(next, Due::Block, date.order(), date.slot);
-                return self.decoders.note(next);
-            }
-            self.pool.publish(hash);
-            sequence.known += 1;
+        let blocks = &sequence.request.blocks;
+        let upto = (stored / self.block_tokens).min(blocks.count());
+        self.pool.publish(blocks, sequence.known, upto);
+        sequence.known = upto;
+        if upto < blocks.count() {
+            let next = date.step() + u64::from(full(upto) - stored);
+            let next = Date::new(next, Due::Block, date.order(), date.slot);
+            self.decoders.note(next);
         }
     }
 
@@ -296,12 +296,11 @@ impl Engine {
         let sequence = &mut self.slots[slot as usize];
         sequence.computed += std::mem::take(&mut sequence.scheduled);
         if self.prefix_cache {
-            while let Some(&hash) = sequence.request.blocks.get(sequence.known as usize) {
-                if sequence.computed < (sequence.known + 1) * block_tokens {
-                    break;
-                }
-                self.pool.publish(hash);
-                sequence.known += 1;
+            let blocks = &sequence.request.blocks;
+            let upto = (sequence.computed / block_tokens).min(blocks.count());
+            if upto > sequence.known {
+                self.pool.publish(blocks, sequence.known, upto);
+                sequence.known = upto;
             }
         }
         if sequence.missing() > 0 {
@@ -337,7 +336,7 @@ impl Engine {
         }
         let left = sequence.request.output_tokens - sequence.emitted;
         self.decoders.note_end(slot, left);
-        if self.prefix_cache && sequence.request.blocks.len() > sequence.known as usize {
+        if self.prefix_cache && sequence.request.blocks.count() > sequence.known {
             let full = (sequence.known + 1) * self.block_tokens;
             let filled = steps + u64::from(full.saturating_sub(sequence.computed));
             self.decoders
@@ -370,8 +369,9 @@ impl Engine {
                 held = stored.div_ceil(self.block_tokens);
             }
         }
+        let known = sequence.known;
         self.pool
-            .release(sequence.known_hashes(), held - sequence.known);
+            .release(&sequence.request.blocks, known, held - known);
         let index = sequence.request.index;
         let untold = sequence.request.output_tokens - sequence.told;
         let steps = StepRun {

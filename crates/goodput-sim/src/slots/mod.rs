@@ -7,7 +7,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use goodput_perf_model::{Profile, Scheduler, StepTime};
-use goodput_record::{EngineSample, Timestamp};
+use goodput_record::{Blocks, EngineSample, Timestamp};
 
 use crate::engine::{Counters, EngineEvents, EngineRequest, Refusal};
 
@@ -31,8 +31,8 @@ struct Slot {
     active: Option<Active>,
     /// Tokens whose keys and values are in its cells: of its request, or of the last one.
     kept: u32,
-    /// Hashes of the whole blocks of what it was asked last.
-    blocks: Vec<u64>,
+    /// The whole blocks of what it was asked last.
+    blocks: Blocks,
     /// When it was taken last, counting up.
     used: u64,
 }

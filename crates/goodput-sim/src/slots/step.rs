@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use goodput_perf_model::Batch;
-use goodput_record::{Outcome, Timestamp, nanos, span_of};
+use goodput_record::{Blocks, Outcome, Timestamp, nanos, span_of};
 
 use super::{Active, SIMILARITY, Slot, SlotEngine, State};
 use crate::engine::{EngineEvents, EngineRequest};
@@ -22,7 +22,7 @@ impl Slot {
     /// Gives its cells up.
     fn clear(&mut self) {
         self.kept = 0;
-        self.blocks.clear();
+        self.blocks = Blocks::new();
     }
 }
 
@@ -118,9 +118,7 @@ impl SlotEngine {
             return 0;
         }
         let slot = &self.slots[place];
-        let pairs = slot.blocks.iter().zip(&request.blocks);
-        let blocks = pairs.take_while(|(a, b)| a == b).count();
-        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+        let blocks = slot.blocks.shared_with(&request.blocks);
         let tokens = blocks.saturating_mul(self.block_tokens);
         tokens.min(slot.kept).min(request.input_tokens - 1)
     }

@@ -97,7 +97,7 @@ fn without_a_free_slot_requests_are_deferred_in_their_order() {
 
 fn with_blocks(index: u64, blocks: &[u64]) -> EngineRequest {
     EngineRequest {
-        blocks: blocks.to_vec(),
+        blocks: blocks.iter().copied().collect(),
         ..EngineRequest::new(index, 4 * u32::try_from(blocks.len()).unwrap(), 2)
     }
 }

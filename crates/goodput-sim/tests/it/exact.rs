@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
 use goodput_perf_model::{Experts, Profile, Speculation, StepTime, Window};
-use goodput_record::{Outcome, Timestamp};
+use goodput_record::{BlockRun, Blocks, Outcome, Timestamp};
 use goodput_sim::{Engine, EngineEvents, EngineRequest};
 use proptest::prelude::*;
 
@@ -203,13 +203,21 @@ fn drafting() -> impl Strategy<Value = Profile> {
 
 fn request(profile: &Profile, index: u64, ask: &Ask) -> EngineRequest {
     let tokens = ask.input + if ask.answer { ask.output } else { 0 };
-    let block = |i: u32| {
-        let owner = if i < ask.shared { 0 } else { index + 1 };
-        (owner << 32) | u64::from(i)
-    };
+    let count = tokens / profile.block_tokens;
+    let shared = ask.shared.min(count);
+    let own = (index + 1) << 32 | u64::from(shared);
+    let runs = [(0, shared), (own, count - shared)];
+    let runs = runs.map(|(id, blocks)| BlockRun { id, blocks });
+    let blocks: Blocks = runs.into_iter().collect();
+    // As a caller gives them who knows each block's hash only, or which blocks belong together.
+    let by_hash = profile.block_tokens.get() == 8;
     EngineRequest {
         priority: ask.priority,
-        blocks: (0..tokens / profile.block_tokens).map(block).collect(),
+        blocks: if by_hash {
+            blocks.hashes().collect()
+        } else {
+            blocks
+        },
         ..EngineRequest::new(index, ask.input, ask.output)
     }
 }

@@ -36,8 +36,8 @@ impl Sequence {
         self.length() - self.computed
     }
 
-    fn hashes(&self) -> &[u64] {
-        &self.request.blocks[..self.known as usize]
+    fn hashes(&self) -> impl Iterator<Item = u64> {
+        self.request.blocks.hashes().take(self.known as usize)
     }
 }
 
@@ -82,7 +82,8 @@ impl Blocks {
         for _ in 0..sequence.held - sequence.known {
             self.free.push_back(None);
         }
-        for &hash in sequence.hashes().iter().rev() {
+        let hashes: Vec<u64> = sequence.hashes().collect();
+        for &hash in hashes.iter().rev() {
             let holders = self.holders.get_mut(&hash).unwrap();
             *holders -= 1;
             if *holders == 0 {
@@ -188,10 +189,9 @@ impl Reference {
             return false;
         };
         let most = ((first.length() - 1) / block) as usize;
-        let hashes = first.request.blocks.iter().take(most);
+        let hashes = first.request.blocks.hashes().take(most);
         let found: Vec<u64> = hashes
             .take_while(|h| profile.prefix_cache && self.blocks.holders.contains_key(h))
-            .copied()
             .collect();
         let idle = found.iter().filter(|h| self.blocks.holders[h] == 0).count();
         let known = u32::try_from(found.len()).unwrap();
@@ -248,7 +248,11 @@ impl Reference {
     fn compute(&mut self, sequence: &mut Sequence) {
         sequence.computed += std::mem::take(&mut sequence.scheduled);
         while self.profile.prefix_cache
-            && let Some(&hash) = sequence.request.blocks.get(sequence.known as usize)
+            && let Some(hash) = sequence
+                .request
+                .blocks
+                .hashes()
+                .nth(sequence.known as usize)
             && sequence.computed >= (sequence.known + 1) * self.profile.block_tokens.get()
         {
             self.blocks.publish(hash);

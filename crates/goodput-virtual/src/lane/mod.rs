@@ -10,8 +10,8 @@ mod open;
 use std::{collections::BTreeMap, sync::Arc};
 
 use goodput_record::{
-    Answer, Arrival, End, Outcome, Phase, RequestSummary, SeriesId, StepRun, Timestamp, TokenCount,
-    TokenEnds, Vantage,
+    Answer, Arrival, BlockRun, Blocks, End, Outcome, Phase, RequestSummary, SeriesId, StepRun,
+    Timestamp, TokenCount, TokenEnds, Vantage,
 };
 use goodput_sim::{EngineEvents, EngineRequest, Refusal, Server};
 use goodput_stats::mix;
@@ -137,11 +137,15 @@ impl<'a, C: Clerk> Lane<'a, C> {
         self
     }
 
-    /// Hashes of the blocks of a request's prompt, which it shares with nobody.
-    fn own_blocks(&self, index: u64, input_tokens: u32) -> Vec<u64> {
-        let blocks = input_tokens.checked_div(self.block_tokens).unwrap_or(0);
-        let hash = |block: u32| mix(mix(index) ^ u64::from(block));
-        (0..blocks).map(hash).collect()
+    /// The blocks of a request's prompt, which it shares with nobody.
+    #[inline]
+    fn own_blocks(&self, index: u64, input_tokens: u32) -> Blocks {
+        let mut own = Blocks::new();
+        own.push(BlockRun {
+            id: mix(index),
+            blocks: input_tokens.checked_div(self.block_tokens).unwrap_or(0),
+        });
+        own
     }
 
     /// Finds who is due next; of one instant the class that was given first.

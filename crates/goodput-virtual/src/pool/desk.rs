@@ -4,8 +4,8 @@ use std::{collections::VecDeque, rc::Rc, time::Duration};
 
 use goodput_dispatch::{ReplicaId, Ticket};
 use goodput_record::{
-    Arrival, End, FinishReason, OpenRequest, Outcome, Phase, TimeoutPhase, Timestamp, TokenCount,
-    nanos,
+    Arrival, End, FinishReason, Gaps, OpenRequest, Outcome, Phase, RequestSummary, TimeoutPhase,
+    Timestamp, TokenCount, TokenEnds, nanos,
 };
 use goodput_sim::{EngineEvents, EngineRequest};
 
@@ -19,21 +19,47 @@ pub(super) struct PoolOpen {
     pub(super) at: Option<usize>,
     /// What the engine is to be asked; taken when it is.
     pub(super) request: Option<EngineRequest>,
-    pub(super) input_tokens: u32,
     pub(super) output_tokens: u32,
     pub(super) emitted: u32,
-    record: OpenRequest<Filing>,
+    pub(super) arrival: Arrival,
     phase: Phase,
     cached_tokens: Option<u32>,
+    tokens: Tokens,
+}
+
+/// What is kept of a request's tokens.
+enum Tokens {
+    Ends(TokenEnds),
+    Watched(Box<Watched>),
+}
+
+/// A request whose tokens are told to a record.
+struct Watched {
+    record: OpenRequest<Filing>,
     /// Tokens not yet told to the record, and when the last of them came.
     untold: (u32, Timestamp),
     /// When the last token came.
     last: Timestamp,
 }
 
-impl PoolOpen {
-    pub(super) fn origin(&self) -> Timestamp {
-        self.record.arrival().origin
+impl Watched {
+    fn new(filing: Rc<Filing>, arrival: Arrival) -> Self {
+        let mut record = OpenRequest::arrive(filing, arrival);
+        record.sent(arrival.origin);
+        Self {
+            record,
+            untold: (0, arrival.origin),
+            last: arrival.origin,
+        }
+    }
+
+    fn tokens(&mut self, at: Timestamp, count: u32, is_first: bool, grain: u64) {
+        let since = std::mem::replace(&mut self.last, at);
+        if is_first || grain == 0 {
+            self.record.token_event(at, count, true);
+        } else {
+            self.spread(since, at, count, grain);
+        }
     }
 
     /// Books `count` tokens, the last of them at `at`, evenly over the time since the one before.
@@ -107,8 +133,9 @@ pub(super) const PROBES: u64 = 1 << 63;
 pub(super) struct PoolDesk {
     open: VecDeque<Option<PoolOpen>>,
     first: u64,
-    /// For each stream: its books, and the span of time within which tokens are told as one event.
-    filings: Vec<(Rc<Filing>, u64)>,
+    /// For each stream: its books, and the span of time within which tokens are told as one event;
+    /// `None`: the first and the last are all that is kept.
+    filings: Vec<(Rc<Filing>, Option<u64>)>,
     pub(super) heard: Vec<Heard>,
     pub(super) ended: Vec<Ended>,
     pub(super) in_flight: u32,
@@ -116,8 +143,8 @@ pub(super) struct PoolDesk {
 }
 
 impl PoolDesk {
-    pub(super) fn new(filings: Vec<(Rc<Filing>, Duration)>) -> Self {
-        let filings = filings.into_iter().map(|(f, grain)| (f, nanos(grain)));
+    pub(super) fn new(filings: Vec<(Rc<Filing>, Option<Duration>)>) -> Self {
+        let filings = filings.into_iter().map(|(f, grain)| (f, grain.map(nanos)));
         Self {
             open: VecDeque::new(),
             first: 0,
@@ -137,22 +164,24 @@ impl PoolDesk {
         phase: Phase,
         request: EngineRequest,
     ) {
-        let filing = Rc::clone(&self.filings[stream].0);
-        let mut record = OpenRequest::arrive(filing, arrival);
-        record.sent(arrival.origin);
+        let (filing, grain) = &self.filings[stream];
+        let tokens = if grain.is_some() {
+            Tokens::Watched(Box::new(Watched::new(Rc::clone(filing), arrival)))
+        } else {
+            filing.books.borrow_mut().arrived_at(arrival.origin);
+            Tokens::Ends(TokenEnds::default())
+        };
         self.open.push_back(Some(PoolOpen {
             stream,
             ticket: None,
             at: None,
-            input_tokens: request.input_tokens,
             output_tokens: request.output_tokens,
             request: Some(request),
             emitted: 0,
-            record,
+            arrival,
             phase,
             cached_tokens: None,
-            untold: (0, arrival.origin),
-            last: arrival.origin,
+            tokens,
         }));
         self.in_flight += 1;
         self.in_flight_peak = self.in_flight_peak.max(self.in_flight);
@@ -175,7 +204,9 @@ impl PoolDesk {
     pub(super) fn dispatched(&mut self, index: u64, now: Timestamp, replica: usize) {
         if let Some(open) = self.get_mut(index) {
             open.at = Some(replica);
-            open.record.dispatched(now);
+            if let Tokens::Watched(watched) = &mut open.tokens {
+                watched.record.dispatched(now);
+            }
         }
     }
 
@@ -188,15 +219,13 @@ impl PoolDesk {
         timeout_phase: Option<TimeoutPhase>,
     ) -> Option<(u32, u32)> {
         let place = self.place(index)?;
-        let mut open = self.open.get_mut(place)?.take()?;
+        let open = self.open.get_mut(place)?.take()?;
         while matches!(self.open.front(), Some(None)) {
             self.open.pop_front();
             self.first += 1;
         }
         self.in_flight -= 1;
-        open.tell();
-        let arrival = *open.record.arrival();
-        self.filings[open.stream].0.phase.set(open.phase);
+        let arrival = open.arrival;
         let end = End {
             timeout_phase,
             finish_reason: (outcome == Outcome::Ok).then_some(FinishReason::Length),
@@ -205,7 +234,19 @@ impl PoolDesk {
             cached_tokens: open.cached_tokens,
             ..End::of(outcome)
         };
-        open.record.end(at, end);
+        let filing = &self.filings[open.stream].0;
+        match open.tokens {
+            Tokens::Ends(tokens) => {
+                let summary = RequestSummary::of_ends(arrival, &tokens, at, end);
+                let mut books = filing.books.borrow_mut();
+                books.post(&summary, &Gaps::NotKept, open.phase);
+            }
+            Tokens::Watched(mut watched) => {
+                watched.tell();
+                filing.phase.set(open.phase);
+                watched.record.end(at, end);
+            }
+        }
         self.ended.push(Ended {
             stream: open.stream,
             session: arrival.session,
@@ -214,7 +255,7 @@ impl PoolDesk {
             outcome,
             again_after: AFTER_REFUSAL,
         });
-        Some((open.input_tokens, open.emitted))
+        Some((arrival.planned_input_tokens, open.emitted))
     }
 
     /// Ends a request that the dispatcher refused; its user does as told and comes back later.
@@ -249,17 +290,33 @@ impl EngineEvents for PoolDesk {
         let Some(open) = open else {
             return;
         };
-        let grain = self.filings[open.stream].1;
         let first = open.emitted == 0;
         open.emitted += count;
         if first {
             self.heard.push(Heard::FirstToken { index, at });
         }
-        let since = std::mem::replace(&mut open.last, at);
-        if first || grain == 0 {
-            open.record.token_event(at, count, true);
-        } else {
-            open.spread(since, at, count, grain);
+        match &mut open.tokens {
+            Tokens::Ends(tokens) => {
+                if let Some(last) = tokens.last.filter(|_| count == 1) {
+                    // From one replica to another, say: no engine knows of that gap.
+                    tokens.longest_gap = tokens.longest_gap.max(at.since(last));
+                }
+                tokens.first = tokens.first.or(Some(at));
+                tokens.last = Some(at);
+                tokens.count += count;
+            }
+            Tokens::Watched(watched) => {
+                let grain = self.filings[open.stream].1.unwrap_or(0);
+                watched.tokens(at, count, first, grain);
+            }
+        }
+    }
+
+    fn longest_gap(&mut self, index: u64, gap: Duration) {
+        if let Some(open) = self.get_mut(index)
+            && let Tokens::Ends(tokens) = &mut open.tokens
+        {
+            tokens.longest_gap = tokens.longest_gap.max(Some(gap));
         }
     }
 

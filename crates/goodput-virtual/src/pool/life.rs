@@ -64,7 +64,7 @@ impl Run<'_> {
         if let Some(open) = self.desk.get(index)
             && let Some(ticket) = open.ticket
         {
-            let ttft = at.since(open.origin()).unwrap_or_default();
+            let ttft = at.since(open.arrival.origin).unwrap_or_default();
             self.dispatcher.first_token(at, ticket, ttft);
         }
     }
@@ -90,7 +90,9 @@ impl Run<'_> {
         } else {
             Settled::Failed
         };
-        let (prefill, decode) = self.work.of_request(open.input_tokens, open.emitted);
+        let (prefill, decode) = self
+            .work
+            .of_request(open.arrival.planned_input_tokens, open.emitted);
         self.dispatcher
             .settle(at, ticket, how, Some(prefill + decode));
         self.desk.close(at, index, outcome, None);
@@ -104,8 +106,9 @@ impl Run<'_> {
         open.at = Some(place);
         let left = open.output_tokens - open.emitted;
         // The first token was answered, but its keys and values are not computed yet.
-        open.request = Some(EngineRequest::new(index, open.input_tokens + 1, left));
-        let transfer = self.plan.transfer.map(|t| t.time(open.input_tokens));
+        let prompt = open.arrival.planned_input_tokens;
+        open.request = Some(EngineRequest::new(index, prompt + 1, left));
+        let transfer = self.plan.transfer.map(|t| t.time(prompt));
         let arrives = now.after(transfer.unwrap_or_default());
         self.transfers.push(Reverse((arrives, index, place)));
     }

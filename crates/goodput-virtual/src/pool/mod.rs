@@ -25,11 +25,14 @@
 
 mod desk;
 mod filing;
+#[cfg(test)]
+mod laws;
 mod life;
 mod outcome;
 mod plan;
 mod replica;
 mod run;
+mod source;
 #[cfg(test)]
 mod tests;
 mod work;

@@ -166,7 +166,10 @@ pub struct PoolPlan {
     /// Width of the books' bins.
     pub bin: Duration,
     /// How much of the tokens' times is kept. With [`Detail::Bins`] the engines are fast-forwarded:
-    /// first and last token of an answer are exact, those between are spread evenly over the bins.
+    /// first and last token of an answer are exact, those between are spread evenly over the bins. With
+    /// [`Detail::Ends`] all its tokens count where the last one came, and of its gaps the longest is
+    /// known; every other figure of a row is kept. A clause that needs single gaps has them, whatever
+    /// stands here.
     pub detail: Detail,
     /// Requests open at which the run is given up.
     pub most_open: u32,

@@ -4,17 +4,21 @@ use std::{cmp::Reverse, collections::BinaryHeap, rc::Rc, time::Duration};
 
 use goodput_dispatch::{Dispatcher, Event, Offer, Policy, Role, Route, Ticket, Tournament};
 use goodput_ledger::PointBooks;
-use goodput_record::{Outcome, Phase, SeriesId, Timestamp, Vantage};
+use goodput_record::{Arrival, Outcome, Phase, SeriesId, Timestamp, Vantage};
 use goodput_sim::EngineRequest;
-use goodput_workload::{Course, Load, PlannedRequest, Shard, Workload, point_seed};
+use goodput_workload::{Course, Load, point_seed};
 
-use crate::pool::{
-    desk::{Heard, PoolDesk, place_of},
-    filing::Filing,
-    outcome::{Abandoned, PoolRun, ReplicaRun, StreamRun},
-    plan::{PoolFault, PoolPlan},
-    replica::PoolReplica,
-    work::WorkRule,
+use crate::{
+    point::Detail,
+    pool::{
+        desk::{Heard, PoolDesk, place_of},
+        filing::Filing,
+        outcome::{Abandoned, PoolRun, ReplicaRun, StreamRun},
+        plan::{PoolFault, PoolPlan},
+        replica::PoolReplica,
+        source::{Planned, Requests},
+        work::WorkRule,
+    },
 };
 
 /// Runs a pool to the end of its course.
@@ -48,7 +52,7 @@ pub(super) struct Run<'a> {
     pub(super) replicas: Vec<PoolReplica>,
     /// When each engine does something next.
     pub(super) clock: Tournament<Timestamp>,
-    pub(super) workloads: Vec<Workload>,
+    pub(super) sources: Vec<Requests>,
     pub(super) users: Vec<Option<u32>>,
     pub(super) filings: Vec<Rc<Filing>>,
     pub(super) course: Course,
@@ -58,7 +62,8 @@ pub(super) struct Run<'a> {
     pub(super) transfers: BinaryHeap<Reverse<(Timestamp, u64, usize)>>,
     pub(super) probes: Vec<Timestamp>,
     pub(super) work: WorkRule,
-    pub(super) keeps_blocks: bool,
+    /// Tokens of a block, where somebody asks for the content of blocks.
+    pub(super) block_tokens: Option<u32>,
     pub(super) now: Timestamp,
     pub(super) requests: u64,
     pub(super) probe_count: u64,
@@ -70,7 +75,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn begin(plan: &'a PoolPlan) -> Result<Self, PoolFault> {
+    pub(super) fn begin(plan: &'a PoolPlan) -> Result<Self, PoolFault> {
         let mut dispatcher = Dispatcher::new(plan.dispatch.clone())?;
         // Where no clause asks for single gaps, nobody has to hear of every token.
         let fast = plan.streams.iter().all(|s| !plan.grain(s).is_zero());
@@ -88,18 +93,19 @@ impl<'a> Run<'a> {
                 changes.push(Reverse((at, place, Change::Drain)));
             }
         }
-        let (mut filings, mut grains, mut workloads) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut filings, mut grains, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         for (number, stream) in (0..).zip(&plan.streams) {
             if let Some(terms) = stream.terms {
                 dispatcher.set_terms(stream.tenant, terms)?;
             }
             let books = PointBooks::new(&stream.slos, plan.bin);
             let filing = Rc::new(Filing::new(books));
-            grains.push((Rc::clone(&filing), plan.grain(stream)));
+            let is_brief = fast && plan.detail == Detail::Ends;
+            let grain = (!is_brief).then(|| plan.grain(stream));
+            grains.push((Rc::clone(&filing), grain));
             filings.push(filing);
             let seed = point_seed(plan.seed, number);
-            let workload = Workload::new(&stream.workload, stream.load, seed, Shard::WHOLE);
-            workloads.push(workload);
+            sources.push(Requests::new(stream, seed));
         }
         let users: Vec<Option<u32>> = plan.streams.iter().map(|s| users_of(s.load)).collect();
         let all_users = users.iter().copied().sum::<Option<u32>>();
@@ -115,7 +121,7 @@ impl<'a> Run<'a> {
             work: plan
                 .work
                 .unwrap_or_else(|| WorkRule::of(&plan.replicas[0].profile)),
-            keeps_blocks: prefixes,
+            block_tokens: prefixes.then(|| replicas[0].block_tokens),
             now: Timestamp::ZERO,
             requests: 0,
             probe_count: 0,
@@ -126,7 +132,7 @@ impl<'a> Run<'a> {
             plan,
             dispatcher,
             replicas,
-            workloads,
+            sources,
             users,
             filings,
             changes,
@@ -134,30 +140,28 @@ impl<'a> Run<'a> {
     }
 
     /// Goes on to the next thing that happens. `false`: nothing ever will.
-    fn step(&mut self) -> bool {
+    pub(super) fn step(&mut self) -> bool {
         let sending = self.course.sending();
-        let dues = self.workloads.iter().filter_map(Workload::next_due);
+        let dues = self.sources.iter().filter_map(Requests::next_due);
         let due = dues.min().filter(|_| sending);
-        let engine = self.clock.first();
         let change = self.changes.peek().map(|c| c.0.0);
         let transfer = self.transfers.peek().map(|t| t.0.0);
         let limit = self.limits.peek().map(|l| l.0.0);
         let event = self.dispatcher.next_event();
-        let course = Some(self.course.next_change());
-        let all = [
-            due,
-            engine.map(|e| e.1),
-            change,
-            transfer,
-            limit,
-            event,
-            course,
-        ];
-        let next = all.into_iter().flatten().min();
-        let Some(next) = next.filter(|&at| at != Timestamp::FAR_FUTURE) else {
+        let mut others = self.course.next_change();
+        for at in [due, change, transfer, limit, event].into_iter().flatten() {
+            others = others.min(at);
+        }
+        if self.engines_before(others) {
+            self.after_event(self.now);
+            return true;
+        }
+        let engine = self.clock.first();
+        let next = engine.map_or(others, |engine| others.min(engine.1));
+        if next == Timestamp::FAR_FUTURE {
             self.course.exhausted(self.now);
             return self.course.over();
-        };
+        }
         let now = next.max(self.now);
         self.now = now;
         let is_due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
@@ -174,10 +178,28 @@ impl<'a> Run<'a> {
         } else if is_due(limit) {
             self.end_patience(now);
         }
+        self.after_event(now);
+        true
+    }
+
+    /// Lets engines do what they do before anything else happens, up to the first thing of which
+    /// others have to hear. Whether there was such a thing.
+    fn engines_before(&mut self, others: Timestamp) -> bool {
+        while let Some((place, at)) = self.clock.first()
+            && at < others
+        {
+            self.now = self.now.max(at);
+            if self.advance(place, self.now) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn after_event(&mut self, now: Timestamp) {
         self.follow(now);
         self.settle_ends();
         self.tick(now);
-        true
     }
 
     fn tick(&mut self, now: Timestamp) {
@@ -213,16 +235,16 @@ impl<'a> Run<'a> {
     }
 
     fn arrivals(&mut self, now: Timestamp) {
-        for stream in 0..self.workloads.len() {
+        for stream in 0..self.sources.len() {
             while self.course.sending()
-                && let Some(planned) = self.workloads[stream].take(now)
+                && let Some(planned) = self.sources[stream].take(now, self.block_tokens)
             {
-                self.arrive(now, stream, &planned);
+                self.arrive(now, stream, planned);
             }
         }
     }
 
-    fn arrive(&mut self, now: Timestamp, stream: usize, planned: &PlannedRequest) {
+    fn arrive(&mut self, now: Timestamp, stream: usize, planned: Planned) {
         let due = planned.due;
         let first = planned.step == 0 && self.users[stream].is_some_and(|u| planned.session < u);
         let Some(phase) = self.course.arrive(due, first) else {
@@ -231,12 +253,17 @@ impl<'a> Run<'a> {
         self.measured_open[stream] += u32::from(phase == Phase::Measured);
         let index = self.requests;
         self.requests += 1;
-        let (series, vantage) = (SeriesId::default(), Vantage::Gateway);
-        let arrival = planned.arrival(index, due, series, vantage);
-        let blocks = if self.keeps_blocks {
-            planned.prompt.blocks(self.replicas[0].block_tokens)
-        } else {
-            Vec::new()
+        let arrival = Arrival {
+            id: index,
+            origin: due,
+            series: SeriesId::default(),
+            vantage: Vantage::Gateway,
+            session: planned.session,
+            step: planned.step,
+            steps: planned.steps,
+            planned_input_tokens: planned.input_tokens,
+            planned_cached_tokens: planned.cached_tokens,
+            planned_output_tokens: planned.output_tokens,
         };
         let rules = &self.plan.streams[stream];
         let output = rules.expected_output.unwrap_or(planned.output_tokens);
@@ -250,7 +277,7 @@ impl<'a> Run<'a> {
             prefill_work,
             decode_work,
             deadline: rules.deadline.map(|span| due.after(span)),
-            prefix: &blocks,
+            prefix: planned.blocks.runs(),
         };
         let route = self.dispatcher.offer(now, &offer);
         let request = EngineRequest {
@@ -258,7 +285,7 @@ impl<'a> Run<'a> {
             input_tokens: planned.input_tokens,
             output_tokens: planned.output_tokens,
             priority: rules.priority,
-            blocks,
+            blocks: planned.blocks,
         };
         self.desk.arrive(stream, arrival, phase, request);
         self.watch_patience(index, due, stream);
@@ -278,9 +305,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn advance(&mut self, place: usize, now: Timestamp) {
+    /// Lets an engine do what it does up to now. Whether others have to hear of something.
+    fn advance(&mut self, place: usize, now: Timestamp) -> bool {
         let replica = &mut self.replicas[place];
         replica.advance(now, &mut self.desk);
+        if self.desk.heard.is_empty() {
+            let next = self.replicas[place].engine.next_event();
+            self.clock.set(place, next);
+            return false;
+        }
         let mut heard = std::mem::take(&mut self.desk.heard);
         for heard in heard.drain(..) {
             match heard {
@@ -299,6 +332,7 @@ impl<'a> Run<'a> {
         self.desk.heard = heard;
         self.clock
             .set(place, self.replicas[place].engine.next_event());
+        true
     }
 
     /// Does what the dispatcher says.
@@ -329,17 +363,17 @@ impl<'a> Run<'a> {
         for ended in ends.drain(..) {
             self.course.end(ended.phase, ended.at);
             self.measured_open[ended.stream] -= u32::from(ended.phase == Phase::Measured);
-            let workload = &mut self.workloads[ended.stream];
+            let source = &mut self.sources[ended.stream];
             match ended.outcome {
-                Outcome::Ok => workload.ended(ended.session, ended.at),
-                _ => workload.abandoned(ended.session, ended.at.after(ended.again_after)),
+                Outcome::Ok => source.ended(ended.session, ended.at),
+                _ => source.abandoned(ended.session, ended.at.after(ended.again_after)),
             }
         }
         self.desk.ended = ends;
     }
 
     /// Cancels what is still open and closes the books.
-    fn finish(mut self) -> PoolRun {
+    pub(super) fn finish(mut self) -> PoolRun {
         let now = self.now;
         let abandoned = self.abandoned;
         for index in self.desk.all() {
