@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::{
     budget::{Budget, NoBudget, provable},
-    demand::{Demand, DemandError, plain},
+    demand::{Demand, DemandError, counted, plain},
     figure::{Assumption, Figure},
     plain::{PlainPage, page},
     price::{Cost, Delivered, Price, cost},
@@ -307,7 +307,12 @@ fn answer(
         Figure::new(
             sizing.utilisation(n),
             "share",
-            format!("{} / ({n} replicas x {} req/s)", plain(rate), plain(g)),
+            format!(
+                "{} / ({} x {} req/s)",
+                plain(rate),
+                counted(n, "replica"),
+                plain(g)
+            ),
         )
     };
     let gpus = budget.gpus.or(question.gpus);
@@ -351,7 +356,7 @@ fn answer(
             "GPUs",
             gpus.map_or_else(
                 || "how many GPUs a replica has was not told: --gpus".to_owned(),
-                |n| format!("{replicas} replicas x {n}"),
+                |n| format!("{} x {n}", counted(replicas, "replica")),
             ),
         ),
         headroom_req_s: Figure::new(

@@ -197,6 +197,12 @@ fn dispersion(arrivals_ns: &[u64]) -> Option<f64> {
     goodput_stats::index_of_dispersion(&counts)
 }
 
+/// A count with what is counted, which takes an s where it is not one.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{s}")
+}
+
 /// A number without more digits than it needs.
 pub(crate) fn plain(value: f64) -> String {
     let text = format!("{value:.3}");

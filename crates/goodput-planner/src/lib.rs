@@ -33,7 +33,7 @@ pub use figure::{Assumption, Figure};
 pub use mix::{ClassLoad, run_mix};
 pub use plain::{JudgedBy, PlainPage, decode_seconds, judged_by, page};
 pub use pools::{
-    ClassFacts, Layout, Pool, PoolClass, PoolQuestion, PoolsPlan, Way, compare_pools,
+    ClassFacts, Layout, Pool, PoolClass, PoolQuestion, PoolsOver, PoolsPlan, Way, compare_pools,
     compare_pools_over,
 };
 pub use price::{Cost, Delivered, Price, cost};

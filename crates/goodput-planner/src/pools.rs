@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use goodput_perf_model::Profile;
 use goodput_slo::Slo;
-use goodput_stats::Interval;
+use goodput_stats::{Interval, whole_u64};
 use goodput_workload::WorkloadSpec;
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use self::search::{Part, Parts};
 use crate::{
     budget::Effort,
     capacity::{PLAN_SCHEMA_VERSION, PlanError},
-    demand::plain,
+    demand::{counted, plain},
     figure::{Assumption, Figure},
     price::Price,
     size::{Rule, size, up},
@@ -112,6 +112,8 @@ pub struct PoolsPlan {
     pub schema_version: u32,
     /// `pools`.
     pub kind: &'static str,
+    /// So many times the demand of the question.
+    pub scale: f64,
     /// Name, demand, SLO and workload of each class.
     pub classes: Vec<ClassFacts>,
     /// The ways, in the order of [`Layout`].
@@ -124,6 +126,29 @@ pub struct PoolsPlan {
     pub assumptions: Vec<Assumption>,
     /// What a reader should know.
     pub findings: Vec<String>,
+}
+
+/// Comparisons for several demands, in one document.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PoolsOver {
+    /// [`PLAN_SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// `pools_over`.
+    pub kind: &'static str,
+    /// One for each demand.
+    pub plans: Vec<PoolsPlan>,
+}
+
+impl PoolsOver {
+    /// These plans.
+    #[must_use]
+    pub const fn new(plans: Vec<PoolsPlan>) -> Self {
+        Self {
+            schema_version: PLAN_SCHEMA_VERSION,
+            kind: "pools_over",
+            plans,
+        }
+    }
 }
 
 /// A class as it stands in a plan.
@@ -200,6 +225,7 @@ fn sized(
     Ok(PoolsPlan {
         schema_version: PLAN_SCHEMA_VERSION,
         kind: "pools",
+        scale,
         classes: classes.collect(),
         findings: remarks::findings(question, &ways),
         ways,
@@ -210,9 +236,20 @@ fn sized(
 }
 
 fn facts(class: &PoolClass, scale: f64) -> ClassFacts {
+    let rate = class.rate_req_s;
+    let from = if (scale - 1.0).abs() < 1e-12 {
+        format!("rate of class {}", class.name)
+    } else {
+        format!(
+            "rate of class {}, {} x {}",
+            class.name,
+            plain(rate),
+            plain(scale)
+        )
+    };
     ClassFacts {
         name: class.name.clone(),
-        demand_req_s: Figure::new(class.rate_req_s * scale, "req/s", "the question"),
+        demand_req_s: Figure::new(rate * scale, "req/s", from),
         slo: class.slo.sentence(),
         workload: class.workload.name().to_owned(),
         priority: class.priority,
@@ -290,9 +327,12 @@ fn way(question: &PoolQuestion, layout: Layout, pools: Vec<Pool>) -> Way {
             planned * f64::from(gpus) * price.per_gpu_hour,
             "per hour",
             format!(
-                "{planned} replicas x {gpus} GPUs x {}{}",
+                "{} x {} x {}{} an hour ({})",
+                counted(whole_u64(planned), "replica"),
+                counted(gpus.into(), "GPU"),
                 price.currency,
-                plain(price.per_gpu_hour)
+                plain(price.per_gpu_hour),
+                price.from
             ),
         ),
     };

@@ -1,6 +1,9 @@
 //! What a plan costs.
 
-use crate::{demand::plain, figure::Figure};
+use crate::{
+    demand::{counted, plain},
+    figure::Figure,
+};
 
 /// The price of an accelerator for an hour.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,8 +76,9 @@ fn known(price: &Price, gpus: u32, delivered: &Delivered) -> Cost {
             hour,
             "per hour",
             format!(
-                "{} replicas x {gpus} GPUs x {}{} an hour ({})",
-                delivered.replicas,
+                "{} x {} x {}{} an hour ({})",
+                counted(delivered.replicas, "replica"),
+                counted(gpus.into(), "GPU"),
                 price.currency,
                 plain(price.per_gpu_hour),
                 price.from

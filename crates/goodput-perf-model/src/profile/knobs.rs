@@ -8,11 +8,18 @@ use super::{Derived, Profile, Scheduler};
 use crate::{Coefficient, Speculation};
 
 /// Knobs beside the coefficients, each by its own name and by those engines use.
-const NAMES: [(&str, &[&str]); 18] = [
+const NAMES: [(&str, &[&str]); 25] = [
     ("scheduler", &[]),
     ("unified_kv", &["kv_unified"]),
     ("gpus", &["tensor_parallel_size", "tp"]),
     ("memory_utilization", &["gpu_memory_utilization"]),
+    ("other_bytes", &[]),
+    ("kv_value_bytes", &[]),
+    ("bandwidth_share", &[]),
+    ("flops_share", &[]),
+    ("attention_share", &[]),
+    ("layer_overhead_s", &[]),
+    ("all_reduce_s", &[]),
     ("max_num_seqs", &["slots"]),
     ("max_batched_tokens", &["max_num_batched_tokens"]),
     ("chunked_prefill", &["enable_chunked_prefill"]),
@@ -45,7 +52,8 @@ impl Profile {
     /// has a unit. The names engines use are known too (`max_num_batched_tokens`), and `step_time.`
     /// or `engine.` may stand before a name.
     ///
-    /// `gpus` and `memory_utilization` compute step time and KV blocks again, which needs a profile
+    /// `gpus` and what a derivation assumes ([`crate::Assumptions`]: `memory_utilization=0.8`,
+    /// `bandwidth_share=x0.9`) compute step time and KV blocks again, which needs a profile
     /// from a catalogue ([`Profile::from_catalogue`]) in which neither was changed since.
     ///
     /// Limits that must fit each other are not compared here but by [`Profile::check`], after the
@@ -79,12 +87,9 @@ impl Profile {
                 let gpus = positive(value, self.gpus.get())?;
                 self.derive_again(|_| (), gpus)?;
             }
-            "memory_utilization" => {
-                let known = self.derived.as_ref();
-                let was = known.map_or(0.0, |d| d.assumptions.memory_utilization);
-                let share = number(value, was)?;
-                let set = |d: &mut Derived| d.assumptions.memory_utilization = share;
-                self.derive_again(set, self.gpus)?;
+            "memory_utilization" | "other_bytes" | "kv_value_bytes" | "bandwidth_share"
+            | "flops_share" | "attention_share" | "layer_overhead_s" | "all_reduce_s" => {
+                self.set_assumption(name, value)?;
             }
             "max_num_seqs" => self.max_num_seqs = positive(value, self.max_num_seqs.get())?,
             "max_batched_tokens" => {
@@ -116,6 +121,25 @@ impl Profile {
             _ => self.set_draft(name, value)?,
         }
         Ok(())
+    }
+
+    /// Computes the profile again with another assumption.
+    fn set_assumption(&mut self, name: &str, value: &str) -> Result<(), TextError> {
+        let was = self.derived.as_ref().map(|d| d.assumptions);
+        let mut new = was.unwrap_or_default();
+        match name {
+            "other_bytes" => new.other_bytes = bytes(value, new.other_bytes)?,
+            "kv_value_bytes" => {
+                new.kv_value_bytes = positive(value, new.kv_value_bytes)?.get();
+            }
+            "layer_overhead_s" => new.layer_overhead_s = seconds(value, new.layer_overhead_s)?,
+            "all_reduce_s" => new.all_reduce_s = seconds(value, new.all_reduce_s)?,
+            "bandwidth_share" => new.bandwidth_share = number(value, new.bandwidth_share)?,
+            "flops_share" => new.flops_share = number(value, new.flops_share)?,
+            "attention_share" => new.attention_share = number(value, new.attention_share)?,
+            _ => new.memory_utilization = number(value, new.memory_utilization)?,
+        }
+        self.derive_again(|facts| facts.assumptions = new, self.gpus)
     }
 
     fn set_draft(&mut self, name: &str, value: &str) -> Result<(), TextError> {
@@ -163,7 +187,7 @@ impl Profile {
             let fact = "step time or KV blocks were changed since the profile was computed";
             return Err(TextError::new(fact)
                 .expected("numbers as the catalogue gives them")
-                .hint("set gpus and memory_utilization before anything else"));
+                .hint("set gpus and what the derivation assumes before anything else"));
         }
         let mut facts = facts.as_ref().clone();
         change(&mut facts);
@@ -221,6 +245,22 @@ fn number(text: &str, was: f64) -> Result<f64, TextError> {
         _ => Err(TextError::new(format!("`{text}` is no number"))
             .expected("a number, or a factor such as x2")),
     }
+}
+
+/// Bytes of a device's memory.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "checked to be a whole number in range"
+)]
+fn bytes(text: &str, was: u64) -> Result<u64, TextError> {
+    let number = number(text, was as f64)?.floor();
+    if (0.0..=1e15).contains(&number) {
+        return Ok(number as u64);
+    }
+    Err(TextError::new(format!("`{text}` are no bytes of a memory"))
+        .expected("a whole number from 0, such as 2147483648"))
 }
 
 fn seconds(text: &str, was: f64) -> Result<f64, TextError> {

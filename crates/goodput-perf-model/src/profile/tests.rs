@@ -346,6 +346,21 @@ fn devices_are_a_knob_of_a_computed_profile_only_while_it_is_as_computed() {
     );
     again.with("memory_utilization=0.5").unwrap();
     assert!(again.kv_blocks < on(8).unwrap().kv_blocks);
+    let before = again.step_time.weights_s;
+    again.with("bandwidth_share=x0.5").unwrap();
+    assert!((again.step_time.weights_s / before - 2.0).abs() < 1e-9);
+    again.with("kv_value_bytes=1").unwrap();
+    assert!(again.kv_blocks > on(8).unwrap().kv_blocks / 2);
+    for refused in [
+        "flops_share=1.5",
+        "other_bytes=-1",
+        "all_reduce_s=-1",
+        "attention_share=nan",
+    ] {
+        let same = again.clone();
+        assert!(again.with(refused).is_err(), "{refused}");
+        assert_eq!(again, same);
+    }
     again.with("kv_blocks=1000").unwrap();
     let told = again.with("gpus=2").unwrap_err().to_string();
     assert!(told.contains("were changed since"), "{told}");

@@ -66,8 +66,14 @@ fn classes(share: f64) -> [PoolClass; 2] {
     ]
 }
 
-/// What the classes get from one of so many replicas, `None` for a class that is not there.
-fn at(profile: &Profile, replicas: f64, of: &[&PoolClass], prioritised: bool) -> Vec<LoadFigures> {
+/// What the classes get from one of so many replicas over a window of so many seconds.
+fn over(
+    profile: &Profile,
+    replicas: f64,
+    of: &[&PoolClass],
+    prioritised: bool,
+    window_s: f64,
+) -> Vec<LoadFigures> {
     let loads: Vec<ClassLoad<'_>> = of
         .iter()
         .map(|class| ClassLoad {
@@ -77,30 +83,35 @@ fn at(profile: &Profile, replicas: f64, of: &[&PoolClass], prioritised: bool) ->
             priority: if prioritised { class.priority } else { 0 },
         })
         .collect();
-    run_mix(profile, &loads, 1_000.0, 7)
+    run_mix(profile, &loads, window_s, 7)
 }
 
-/// With 7.4 replicas for 10 % of batch work, pools of their own and priorities keep both SLOs. One
-/// queue for all does not: the chat class stands behind the prompts of the batch class.
-/// Whether pools or priorities need fewer is within a few percent and not claimed.
+/// The order of the models at 10 % of batch work: separate < priority < compromise.
+///
+/// `--example order -- 0.1 5 40000` puts them at 7.01 [6.99..7.03], 7.11 [7.10..7.13] and 7.83
+/// [7.80..7.86]. Held here: 7.04 replicas do for pools of their own, each with its own token budget. They are too few
+/// for priorities with any budget; 7.25 do. These are too few for one queue with any. The priority pool's batch
+/// class is overloaded at 7.04: its SLO of 600 s breaks only late in a window, so the window is long.
 #[test]
-fn separate_pools_and_priorities_need_less_than_a_compromise() {
+fn separate_pools_need_less_than_priorities_and_these_less_than_a_compromise() {
     let [chat, batch] = classes(0.1);
-    let (small, large) = (replica(1_024), replica(8_192));
-    let keeps = |seen: &[LoadFigures]| seen.iter().all(LoadFigures::seems_to_keep);
-    for (profile, replicas, of) in [
-        (&replica(2_048), 3.45, vec![&chat]),
-        (&small, 3.95, vec![&batch]),
-        (&small, 7.4, vec![&chat, &batch]),
-    ] {
-        let seen = at(profile, replicas, &of, true);
-        assert!(keeps(&seen), "{seen:?}");
+    let pools = [512, 1_024, 2_048, 8_192].map(|tokens| Profile {
+        max_num_seqs: NonZeroU32::new(tokens.min(1_024)).unwrap(),
+        ..replica(tokens)
+    });
+    let keeps = |profile: &Profile, replicas: f64, of: &[&PoolClass], prioritised, window_s| {
+        let seen = over(profile, replicas, of, prioritised, window_s);
+        seen.iter().all(LoadFigures::seems_to_keep)
+    };
+    let both = [&chat, &batch];
+    assert!(keeps(&pools[2], 3.30, &[&chat], false, 4_000.0));
+    assert!(keeps(&pools[1], 3.74, &[&batch], false, 10_000.0));
+    for profile in &pools {
+        let tokens = profile.max_batched_tokens;
+        assert!(!keeps(profile, 7.04, &both, true, 10_000.0), "{tokens}");
+        assert!(!keeps(profile, 7.25, &both, false, 4_000.0), "{tokens}");
     }
-    for profile in [&small, &large] {
-        let one = at(profile, 7.4, &[&chat, &batch], false);
-        let high = one[0].interval.unwrap().high;
-        assert!(high < 0.99, "{:?}", one[0]);
-    }
+    assert!(keeps(&pools[1], 7.25, &both, true, 4_000.0));
 }
 
 /// The search over configurations and layouts, for an objective that short looks can prove.

@@ -1,5 +1,6 @@
 //! Budgets of trajectories: an agent's deadline split over its steps.
 
+mod remarks;
 mod rules;
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc, time::Duration};
@@ -16,7 +17,7 @@ pub use rules::{SplitRule, Times};
 
 use crate::{
     capacity::PLAN_SCHEMA_VERSION,
-    demand::plain,
+    demand::{counted, plain},
     figure::{Assumption, Figure},
     mix::{ClassLoad, run_watched},
     price::Price,
@@ -248,10 +249,10 @@ pub fn plan_trajectory(question: &TrajectoryQuestion) -> Result<TrajectoryPlan, 
             format!("of {total} trajectories not used to make the rules"),
         )
         .within(wilson(kept, total, CONFIDENCE)),
-        findings: findings(&rows),
+        findings: remarks::findings(&rows),
         rules: rows.into(),
         currency: question.price.as_ref().map(|price| price.currency.clone()),
-        assumptions: assumptions(question),
+        assumptions: remarks::assumptions(question),
     })
 }
 
@@ -414,12 +415,13 @@ fn cost(question: &TrajectoryQuestion, at: Option<&Seen>) -> Figure {
         (None, _) => Figure::unknown(unit, "no price was told: --price"),
         (_, None) => Figure::unknown(unit, "no load keeps it"),
         (Some(price), Some(seen)) => {
-            let gpus = question.profile.gpus.get();
+            let gpus: u32 = question.profile.gpus.get();
             Figure::new(
                 f64::from(gpus) * price.per_gpu_hour / 3600.0 / seen.per_s,
                 unit,
                 format!(
-                    "{gpus} GPUs x {}{} an hour / (3600 x {} trajectories a second), no headroom",
+                    "{} x {}{} an hour / (3600 x {} trajectories a second), no headroom",
+                    counted(gpus.into(), "GPU"),
                     price.currency,
                     plain(price.per_gpu_hour),
                     plain(seen.per_s)
@@ -427,58 +429,4 @@ fn cost(question: &TrajectoryQuestion, at: Option<&Seen>) -> Figure {
             )
         }
     }
-}
-
-fn assumptions(question: &TrajectoryQuestion) -> Vec<Assumption> {
-    let shape = &question.shape;
-    vec![
-        Assumption::new(
-            "agent",
-            format!(
-                "{} steps; first prompt {} tokens, each step adds {} and answers {} (medians, sigma {}); tools {} a step",
-                shape.steps,
-                shape.first_input,
-                shape.next_input,
-                shape.output,
-                shape.sigma,
-                duration_text(shape.tool)
-            ),
-            "the question",
-        ),
-        Assumption::new("replica", question.profile.name.clone(), "--profile"),
-        Assumption::new(
-            "order",
-            "first come, first served: nothing acts on a step's budget, it is judged by it",
-            "the simulated engine",
-        ),
-    ]
-}
-
-fn findings(rows: &[SplitRow]) -> Vec<String> {
-    let mut all = vec!["all figures are of a simulated replica".to_owned()];
-    let rate = |rule| {
-        rows.iter()
-            .find(|row| row.rule == rule)?
-            .trajectories_per_s
-            .value
-    };
-    let (online, equal) = (rate(SplitRule::Online), rate(SplitRule::Equal));
-    match (online, equal) {
-        (Some(online), Some(equal)) if online > equal * 1.01 => all.push(format!(
-            "splitting what is left after each step allows {:.2} times the load of equal budgets",
-            online / equal
-        )),
-        _ => {}
-    }
-    let none = rows
-        .iter()
-        .filter(|row| row.trajectories_per_s.value.is_none());
-    let none = none.count();
-    if none > 0 {
-        all.push(format!(
-            "{none} of {} rules have no load at which enough trajectories keep every budget, not even on a nearly idle replica: a single step varies more than the sum of them all",
-            rows.len()
-        ));
-    }
-    all
 }

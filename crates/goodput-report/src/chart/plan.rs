@@ -1,11 +1,11 @@
 //! Charts of plans.
 
-use goodput_planner::{CapacityPlan, Figure, Rung};
+use goodput_planner::{CapacityPlan, Figure, PoolsPlan, Rung, TrajectoryPlan};
 
 use super::{Chart, axis, ink, layout, points_line, title};
 use crate::{
     number::{number, percent_short},
-    plan::shown,
+    plan::{layout as way_name, shown, split},
 };
 
 /// Replicas by demand: the lower bound, the plan, what is run. `None` for a single demand.
@@ -76,4 +76,57 @@ pub(crate) fn tail(plan: &CapacityPlan, name: &str, of: fn(&Rung) -> &Figure) ->
     let mut chart = Chart::new(layout(across, up, 300));
     chart.add(points_line(name, x, y, hover, ink::GOOD, 3.0));
     Some(chart)
+}
+
+/// Replicas to run for each layout of pools, by demand. `None` for a single demand.
+pub(crate) fn layouts(plans: &[PoolsPlan]) -> Option<Chart> {
+    let [first, _, ..] = plans else {
+        return None;
+    };
+    let x: Vec<f64> = plans.iter().map(|plan| plan.scale).collect();
+    let across = axis().title(title("times the demand")).zero_line(false);
+    let up = axis().title(title("replicas to run"));
+    let mut chart = Chart::new(layout(across, up, 340));
+    for (place, way) in first.ways.iter().enumerate() {
+        let name = way_name(way.layout);
+        let each = plans.iter().map(|plan| plan.ways.get(place));
+        let planned = each.map(|way| way.map(|way| &way.planned));
+        let planned: Vec<Option<&Figure>> = planned.collect();
+        let hover = planned.iter().zip(&x).map(|(figure, x)| {
+            let figure = figure.map_or_else(String::new, |figure| shown(figure, None));
+            format!("<b>x {}</b><br>{name}: {figure}", number(*x))
+        });
+        let hover = hover.collect();
+        let y = planned
+            .iter()
+            .map(|figure| figure.and_then(|f| f.value))
+            .collect();
+        chart.add(points_line(
+            name,
+            x.clone(),
+            y,
+            hover,
+            ink::SERIES[place % ink::SERIES.len()],
+            2.5,
+        ));
+    }
+    Some(chart)
+}
+
+/// The budget of each step, by every rule.
+pub(crate) fn budgets(plan: &TrajectoryPlan) -> Chart {
+    let x: Vec<f64> = (1..=plan.shape.steps).map(f64::from).collect();
+    let across = axis().title(title("step")).zero_line(false);
+    let up = axis().title(title("budget, ms"));
+    let mut chart = Chart::new(layout(across, up, 340));
+    for (row, color) in plan.rules.iter().zip(ink::SERIES) {
+        let name = split(row.rule);
+        let hover = row.budgets_ms.iter().zip(&x).map(|(ms, step)| {
+            format!("<b>step {step:.0}</b><br>{name}: {} ms", number(ms.round()))
+        });
+        let hover = hover.collect();
+        let y = row.budgets_ms.iter().map(|ms| Some(*ms)).collect();
+        chart.add(points_line(name, x.clone(), y, hover, color, 2.0));
+    }
+    chart
 }

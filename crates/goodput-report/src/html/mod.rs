@@ -8,8 +8,10 @@ mod overlay;
 mod page;
 mod plan;
 mod point;
+mod pools;
 mod table;
 mod text;
+mod trajectory;
 
 use goodput_ledger::Mode;
 use goodput_sweep::RunResult;
@@ -21,6 +23,8 @@ pub use overlay::{overlay, prediction, what_if};
 pub use page::Html;
 use page::Page;
 pub use plan::capacity;
+pub use pools::pools;
+pub use trajectory::trajectory;
 
 /// The whole page: answers first, then the evidence, then what was tested and what words mean.
 ///

@@ -1,6 +1,6 @@
 //! A plan as a page.
 
-use goodput_planner::{Answer, CapacityPlan, Figure};
+use goodput_planner::{Answer, Assumption, CapacityPlan, Figure};
 
 use super::{
     Html,
@@ -10,7 +10,10 @@ use super::{
 use crate::{
     chart::plan as chart,
     number::percent_short,
-    plan::{aim, bare, decided, figures, plain_sentences, replica, shown, with_interval},
+    plan::{
+        aim, bare, counted, decided, figures, plain_sentences, replica, replicas, shown,
+        with_interval,
+    },
 };
 
 /// A capacity plan: the answer first, then what it rests on, down to where each figure is from.
@@ -37,7 +40,12 @@ pub fn capacity(plan: &CapacityPlan) -> Html {
         "Every figure is an input, a load that was looked at, or a formula over others.",
         &sources(plan),
     );
-    page.section("assumed", "What was assumed", "", &assumed(plan));
+    page.section(
+        "assumed",
+        "What was assumed",
+        "",
+        &assumed(&plan.assumptions),
+    );
     page.finish()
 }
 
@@ -51,13 +59,18 @@ fn headline(plan: &CapacityPlan) -> String {
         _ => "some may fail",
     };
     let sentence = format!(
-        "Run {} replicas for {} requests a second.",
-        shown(&answer.replicas, None),
+        "Run {} for {} requests a second.",
+        replicas(&answer.replicas),
         bare(&answer.demand_req_s)
     );
     let why = format!(
-        "{} use {} of the goodput budget, and {spare}. With the spare gone {} of requests meet the SLO; the objective is {}.",
+        "{} {} {} of the goodput budget, and {spare}. With the spare gone {} of requests meet the SLO; the objective is {}.",
         shown(&answer.plan, None),
+        if answer.plan.value == Some(1.0) {
+            "uses"
+        } else {
+            "use"
+        },
         shown(&answer.plan_utilisation, None),
         with_interval(&answer.attainment),
         percent_short(plan.budget.objective),
@@ -65,7 +78,7 @@ fn headline(plan: &CapacityPlan) -> String {
     format!("<h1>{}</h1>\n{}", escape(&sentence), paragraph("sub", &why))
 }
 
-fn card(class: &str, name: &str, figure: &str, unit: &str, lines: &[String]) -> String {
+pub(super) fn card(class: &str, name: &str, figure: &str, unit: &str, lines: &[String]) -> String {
     let lines: String = lines
         .iter()
         .map(|line| format!("<p>{}</p>", escape(line)))
@@ -74,6 +87,15 @@ fn card(class: &str, name: &str, figure: &str, unit: &str, lines: &[String]) -> 
         "<article class=\"card {class}\"><h3>{name}</h3><p class=\"figure\"><span>{}</span><small>{unit}</small></p>{lines}</article>\n",
         escape(figure)
     )
+}
+
+/// The unit of a count of replicas.
+pub(super) fn unit(figure: &Figure) -> &'static str {
+    if figure.value == Some(1.0) {
+        "replica"
+    } else {
+        "replicas"
+    }
 }
 
 fn cards(plan: &CapacityPlan) -> String {
@@ -99,7 +121,7 @@ fn cards(plan: &CapacityPlan) -> String {
         None => vec![answer.cost.per_hour.from.clone()],
     };
     let gpus = match answer.gpus.value {
-        Some(_) => format!("{} GPUs", shown(&answer.gpus, None)),
+        Some(_) => counted(&answer.gpus, "GPU"),
         None => String::new(),
     };
     let cards = [
@@ -107,7 +129,7 @@ fn cards(plan: &CapacityPlan) -> String {
             "sell",
             "Run",
             &shown(&answer.replicas, None),
-            "replicas",
+            unit(&answer.replicas),
             &[gpus, format!("Decided by {}.", decided(answer))],
         ),
         card(
@@ -131,7 +153,7 @@ fn cards(plan: &CapacityPlan) -> String {
             "not",
             "Not this",
             &shown(&answer.lower_bound, None),
-            "replicas",
+            unit(&answer.lower_bound),
             &[
                 format!(
                     "{} of the budget: a lower bound.",
@@ -144,7 +166,7 @@ fn cards(plan: &CapacityPlan) -> String {
     format!("<div class=\"cards\">{}</div>\n", cards.concat())
 }
 
-fn first(findings: &[String]) -> String {
+pub(super) fn first(findings: &[String]) -> String {
     if findings.is_empty() {
         return String::new();
     }
@@ -156,7 +178,7 @@ fn first(findings: &[String]) -> String {
 }
 
 /// A cell that says on hover where its figure is from.
-fn cell(figure: &Figure, text: &str) -> String {
+pub(super) fn cell(figure: &Figure, text: &str) -> String {
     format!("<td title=\"{}\">{}", escape(&figure.from), escape(text))
 }
 
@@ -239,30 +261,38 @@ fn tails(page: &mut Page, plan: &CapacityPlan) {
 }
 
 fn sources(plan: &CapacityPlan) -> String {
-    let mut rows = String::new();
-    let mut add = |of: &str, name: &str, figure: &Figure| {
-        rows += &format!(
-            "<tr><th>{}<td class=\"left\">{}<td>{}<td class=\"left\">{}</tr>",
-            escape(of),
-            escape(name),
-            escape(&shown(figure, plan.currency.as_deref())),
-            escape(&figure.from)
-        );
-    };
-    add("one replica", "budget", &plan.budget.rate_req_s);
+    let mut rows = vec![("one replica", "budget", &plan.budget.rate_req_s)];
     for answer in &plan.answers {
-        for (name, figure) in figures(answer) {
-            add(&answer.label, name, figure);
-        }
+        let each = figures(answer).into_iter();
+        rows.extend(each.map(|(name, figure)| (answer.label.as_str(), name, figure)));
     }
+    traced(rows, plan.currency.as_deref())
+}
+
+/// Figures, each with what it was made from: what it is of, its name, itself.
+pub(super) fn traced<'a>(
+    figures: impl IntoIterator<Item = (impl AsRef<str>, &'static str, &'a Figure)>,
+    currency: Option<&str>,
+) -> String {
+    let rows = figures.into_iter().map(|(of, name, figure)| {
+        format!(
+            "<tr><th>{}<td class=\"left\">{}<td>{}<td class=\"left\">{}</tr>",
+            escape(of.as_ref()),
+            escape(name),
+            escape(&shown(figure, currency)),
+            escape(&figure.from)
+        )
+    });
+    let rows: String = rows.collect();
     format!(
         "<div class=\"scroll\"><table><thead><tr><th>Of<th class=\"left\">figure<th>value<th class=\"left\">from</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 }
 
-fn assumed(plan: &CapacityPlan) -> String {
+/// What was taken for granted, as a table.
+pub(super) fn assumed(assumptions: &[Assumption]) -> String {
     let mut rows = String::new();
-    for one in &plan.assumptions {
+    for one in assumptions {
         rows += &format!(
             "<tr><th>{}<td class=\"left\">{}<td class=\"left\">{}</tr>",
             escape(&one.name),

@@ -101,8 +101,9 @@ pub(super) fn row<const N: usize>(columns: &[&str], cells: [Value; N]) -> Value 
     Value::Object(names.zip(cells).collect::<Map<String, Value>>())
 }
 
-/// The columns of a comparison of pools, one layout a line.
+/// The columns of a comparison of pools, one layout and demand a line.
 pub const POOLS: &[&str] = &[
+    "scale",
     "pools",
     "fractional",
     "replicas",
@@ -113,13 +114,15 @@ pub const POOLS: &[&str] = &[
 
 /// Pools side by side.
 #[must_use]
-pub fn pools(plan: &PoolsPlan) -> String {
-    let rows: Vec<Value> = plan
-        .ways
+pub fn pools(plans: &[PoolsPlan]) -> String {
+    let ways = plans
         .iter()
-        .map(|way| {
+        .flat_map(|plan| plan.ways.iter().map(|way| (plan.scale, way)));
+    let rows: Vec<Value> = ways
+        .map(|(scale, way)| {
             let of = |figure: &Figure| json!(figure.value);
             let cells = [
+                json!(scale),
                 json!(way.layout),
                 of(&way.fractional),
                 of(&way.replicas),

@@ -3,11 +3,12 @@
 use goodput_planner::{Answer, Assumption, CapacityPlan, Figure, PoolsPlan, TrajectoryPlan};
 
 use super::{
-    aim, bare, decided, figures, layout, plain_sentences, replica, shown, split, with_interval,
+    aim, bare, decided, figures, layout, plain_sentences, replica, shown, split, two_places,
+    with_interval,
 };
 use crate::{
     markdown::cell,
-    number::{fixed, number, percent_short},
+    number::{number, percent_short},
 };
 
 /// A capacity plan.
@@ -132,7 +133,10 @@ pub(super) fn assumptions(all: &[Assumption]) -> String {
 
 /// Pools side by side.
 #[must_use]
-pub fn pools(plan: &PoolsPlan) -> String {
+pub fn pools(plans: &[PoolsPlan]) -> String {
+    let Some(plan) = plans.first() else {
+        return String::new();
+    };
     let mut out =
         "# Pools\n\n| class | req/s | priority | workload | SLO |\n|---|--:|--:|---|---|\n"
             .to_owned();
@@ -144,19 +148,38 @@ pub fn pools(plan: &PoolsPlan) -> String {
             class.priority
         );
     }
+    for plan in plans {
+        out += &ways(plan, plans.len() > 1);
+    }
+    out += &budgets(plan);
+    out + &list("Findings", &plan.findings) + &assumptions(&plan.assumptions)
+}
+
+fn ways(plan: &PoolsPlan, scaled: bool) -> String {
+    let mut out = if scaled {
+        format!("\n## Demand x {}\n", number(plan.scale))
+    } else {
+        String::new()
+    };
     out += "\n| pools | fractional | whole | one may fail | run | an hour |\n|---|--:|--:|--:|--:|--:|\n";
     for way in &plan.ways {
         out += &format!(
             "| {} | {} | {} | {} | {} | {} |\n",
             layout(way.layout),
-            fixed(way.fractional.value, 2),
+            two_places(&way.fractional),
             bare(&way.replicas),
             bare(&way.with_spare),
             bare(&way.planned),
             cell(&shown(&way.cost_per_hour, plan.currency.as_deref()))
         );
     }
-    out += "\n| pools | classes | budget, req/s | configuration | from |\n|---|---|--:|---|---|\n";
+    out
+}
+
+fn budgets(plan: &PoolsPlan) -> String {
+    let mut out =
+        "\n| pools | classes | budget, req/s | configuration | from |\n|---|---|--:|---|---|\n"
+            .to_owned();
     for way in &plan.ways {
         for pool in &way.pools {
             out += &format!(
@@ -169,7 +192,7 @@ pub fn pools(plan: &PoolsPlan) -> String {
             );
         }
     }
-    out + &list("Findings", &plan.findings) + &assumptions(&plan.assumptions)
+    out
 }
 
 /// An agent's deadline, split by every rule.

@@ -8,7 +8,7 @@ use goodput_planner::{
     Answer, CapacityPlan, DecidedBy, Figure, JudgedBy, Layout, PlainPage, SplitRule,
 };
 
-use crate::number::{NONE, count, number, percent, percent_short, span_ms};
+use crate::number::{NONE, count, fixed, number, percent, percent_short, span_ms};
 
 /// A figure as people read it, with its unit where the number alone does not say it. `currency`
 /// stands before amounts of money.
@@ -21,7 +21,9 @@ pub(crate) fn shown(figure: &Figure, currency: Option<&str>) -> String {
         "share" => percent_short(value),
         "ratio" => number(value),
         "ms" => span_ms(Some(value)),
+        "fractional replicas" => fixed(Some(value), 2),
         "req/s" | "tok/s" => format!("{} {}", number(value), figure.unit),
+        "trajectories/s" => format!("{} a second", number(value)),
         _ => format!("{}{}", currency.unwrap_or_default(), money(value)),
     }
 }
@@ -36,6 +38,30 @@ pub(crate) fn bare(figure: &Figure) -> String {
         "share" => percent(Some(value)),
         "per hour" | "per good request" | "per 1M good tokens" => money(value),
         _ => number(value),
+    }
+}
+
+/// A number to the hundredth with its interval: `7.13 [7.04..7.13]`.
+pub(crate) fn two_places(figure: &Figure) -> String {
+    let value = fixed(figure.value, 2);
+    match figure.interval {
+        Some(i) => format!("{value} [{:.2}..{:.2}]", i.low, i.high),
+        None => value,
+    }
+}
+
+/// A count with its unit in words: `1 replica`, `3 replicas`.
+#[must_use]
+pub fn replicas(figure: &Figure) -> String {
+    counted(figure, "replica")
+}
+
+/// A count with what is counted, which takes an s where it is not one.
+pub(crate) fn counted(figure: &Figure, what: &str) -> String {
+    let number = shown(figure, None);
+    match figure.value {
+        Some(value) if whole(value) == 1 => format!("{number} {what}"),
+        _ => format!("{number} {what}s"),
     }
 }
 
@@ -61,7 +87,8 @@ fn money(value: f64) -> String {
 }
 
 /// A share with its interval: `99.8% [99.5..99.9]`.
-pub(crate) fn with_interval(figure: &Figure) -> String {
+#[must_use]
+pub fn with_interval(figure: &Figure) -> String {
     let value = shown(figure, None);
     match figure.interval {
         Some(interval) if figure.unit == "share" => format!(

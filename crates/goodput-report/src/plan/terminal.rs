@@ -1,10 +1,16 @@
 //! Plans as terminal text.
 
-use goodput_planner::{Answer, CapacityPlan, PoolsPlan, SplitRow, TrajectoryPlan, Way};
+mod pools;
 
-use super::{aim, bare, decided, layout, plain_sentences, replica, shown, split, with_interval};
+use goodput_planner::{Answer, CapacityPlan, SplitRow, TrajectoryPlan};
+
+pub use pools::pools;
+
+use super::{
+    aim, bare, counted, decided, plain_sentences, replica, replicas, shown, split, with_interval,
+};
 use crate::{
-    number::{fixed, number, percent_short},
+    number::{number, percent_short},
     style::{Ink, Style, wrap},
 };
 
@@ -174,10 +180,10 @@ fn answers(plan: &CapacityPlan, style: Style) -> String {
         return users(plan, style);
     };
     let mut out = style.paint(Ink::Heading, &format!("ANSWER, for {}", answer.label)) + "\n";
-    let (replicas, gpus) = (shown(&answer.replicas, None), shown(&answer.gpus, None));
-    let run = format!("{replicas} replicas, {gpus} GPUs");
+    let (run, gpus) = (replicas(&answer.replicas), counted(&answer.gpus, "GPU"));
+    let run = format!("{run}, {gpus}");
     out += &line("run", &run, &sentence(plan, answer), style);
-    let least = format!("{} replicas", shown(&answer.lower_bound, None));
+    let least = replicas(&answer.lower_bound);
     let why = format!(
         "a lower bound, no plan: {} of the budget, nothing left for a burst, a failure or a start",
         shown(&answer.lower_bound_utilisation, None)
@@ -303,65 +309,6 @@ fn assumptions(plan: &CapacityPlan, style: Style) -> String {
         out += &(style.paint(Ink::Faint, &format!("  {}", lines.join("\n    "))) + "\n");
     }
     out
-}
-
-/// Pools side by side.
-#[must_use]
-pub fn pools(plan: &PoolsPlan, style: Style) -> String {
-    let heads = ["CLASS", "req/s", "priority", "workload", "slo"];
-    let class = |c: &goodput_planner::ClassFacts| {
-        vec![
-            c.name.clone(),
-            bare(&c.demand_req_s),
-            c.priority.to_string(),
-            c.workload.clone(),
-            c.slo.clone(),
-        ]
-    };
-    let classes: Vec<Vec<String>> = plan.classes.iter().map(class).collect();
-    let mut out = columns(&heads, &classes, style) + "\n";
-    let heads = [
-        "POOLS",
-        "fractional",
-        "whole",
-        "one may fail",
-        "run",
-        "an hour",
-    ];
-    let way = |way: &Way| {
-        vec![
-            layout(way.layout).to_owned(),
-            fixed(way.fractional.value, 2),
-            bare(&way.replicas),
-            bare(&way.with_spare),
-            bare(&way.planned),
-            shown(&way.cost_per_hour, plan.currency.as_deref()),
-        ]
-    };
-    let ways: Vec<Vec<String>> = plan.ways.iter().map(way).collect();
-    out += &(columns(&heads, &ways, style) + "\n");
-    let heads = [
-        "REPLICA OF",
-        "classes",
-        "budget req/s",
-        "best configuration",
-    ];
-    let rows = plan.ways.iter().flat_map(|way| {
-        way.pools.iter().map(move |pool| {
-            vec![
-                layout(way.layout).to_owned(),
-                pool.classes.join(" + "),
-                bare(&pool.budget_req_s),
-                pool.configuration.clone(),
-            ]
-        })
-    });
-    out += &(columns(&heads, &rows.collect::<Vec<_>>(), style) + "\n");
-    if let Some(best) = plan.best {
-        let text = "fewest replicas to run: headroom and one of each pool that may fail included";
-        out += &line("take", layout(best), text, style);
-    }
-    out + &findings(&plan.findings, style)
 }
 
 /// An agent's deadline, split by every rule.

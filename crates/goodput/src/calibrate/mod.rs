@@ -3,6 +3,8 @@
 mod limits;
 mod records;
 
+use std::collections::BTreeSet;
+
 use goodput_calibration::{
     Ask, Calibration, CalibrationDocument, CalibrationError, CoefficientRow, Form, KvSeen,
     RefinedRow, calibrate as fit, form_of, kv_seen, priors_of, refine,
@@ -56,6 +58,9 @@ pub(crate) fn calibrate(flags: &CalibrateFlags, voice: Voice) -> Result<Exit, Fa
         seed: flags.seed,
         ..Ask::default()
     };
+    if let Some(base) = &named {
+        warn_of_another_model(&records, base, voice);
+    }
     let calibration = fit_valid(&mut records, &ask)?;
     let (calibration, refined) = match flags.refine {
         Some(tries) => replay(
@@ -87,6 +92,27 @@ pub(crate) fn calibrate(flags: &CalibrateFlags, voice: Voice) -> Result<Exit, Fa
     } else {
         Exit::Yes
     })
+}
+
+/// Says where the base is a profile of another model than the one measured: its limits and names are taken
+/// over, and with `--trust-base` its coefficients are believed to a half.
+fn warn_of_another_model(records: &Records, base: &Profile, voice: Voice) {
+    let measured = records.results.iter().map(|r| r.holds_for.model.as_str());
+    let others: BTreeSet<&str> = measured
+        .filter(|model| !model.is_empty() && !same_model(model, &base.model_id))
+        .collect();
+    for model in others {
+        voice.say(&format!(
+            "warning: measured was {model}, --base is a profile of {}: the profile gets that name and the limits of that one; name another base, or none, and --set what the records do not tell",
+            base.model_id
+        ));
+    }
+}
+
+/// Whether two names mean one model: servers leave the owner out, and write small and large as they like.
+fn same_model(one: &str, other: &str) -> bool {
+    let short = |name: &str| name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
+    short(one) == short(other)
 }
 
 /// Fits to the valid load points. Where these are not enough the invalid ones are taken as well, and

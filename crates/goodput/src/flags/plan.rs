@@ -48,6 +48,17 @@ pub(crate) enum PlanVerb {
 pub(crate) struct PoolsFlags {
     /// File with the classes and the configurations to choose from
     pub(crate) file: PathBuf,
+    /// Demand times so much; several get a table each: 2, 1,2,4 or 1:3:0.5
+    #[arg(long, value_name = "LIST")]
+    pub(crate) scale: Option<String>,
+    /// Change something of every configuration and workload.
+    #[arg(
+        long,
+        value_name = "KEY=VALUE",
+        help = "Change every configuration and workload: prompts=x2, kv_blocks=20000; the names of simulate \
+                  --what-if; may be repeated"
+    )]
+    pub(crate) what_if: Vec<String>,
     /// Replicas of each pool that may fail at once
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) spare: u32,
@@ -61,7 +72,7 @@ pub(crate) struct PoolsFlags {
     /// Seed of lengths and arrivals
     #[arg(long, default_value_t = 1, hide_short_help = true)]
     pub(crate) seed: u64,
-    /// Write plan.json and plan.md into this folder
+    /// Folder for plan.json, plan.html and plan.md [default: none is written]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// What stdout carries
@@ -81,9 +92,16 @@ pub(crate) struct TrajectoryFlags {
     /// Share of trajectories that must keep it
     #[arg(long, value_name = "PERCENT", default_value = "95%")]
     pub(crate) objective: String,
-    /// Engine profile: a built-in name or a file
+    /// Engine profile: a built-in name, a file or MODEL@DEVICE
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) profile: String,
+    /// Change something of the profile.
+    #[arg(
+        long,
+        value_name = "KEY=VALUE",
+        help = "Change something of the profile: kv_blocks=x0.5, bandwidth_share=0.8; may be repeated"
+    )]
+    pub(crate) what_if: Vec<String>,
     /// Tokens of the first prompt, the median
     #[arg(long, value_name = "TOKENS", default_value_t = 2_500)]
     pub(crate) first_input: u32,
@@ -109,7 +127,7 @@ pub(crate) struct TrajectoryFlags {
     /// Seed of lengths and arrivals
     #[arg(long, default_value_t = 1, hide_short_help = true)]
     pub(crate) seed: u64,
-    /// Write plan.json and plan.md into this folder
+    /// Folder for plan.json, plan.html and plan.md [default: none is written]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// What stdout carries
@@ -169,6 +187,16 @@ pub(crate) struct CapacityFlags {
     /// Workload, with --profile: a preset or a file [default: the trace, else the SLO's own]
     #[arg(long, value_name = "FILE|PRESET", help_heading = REPLICA)]
     pub(crate) workload: Option<String>,
+    /// Change something, with --profile.
+    #[arg(
+        long,
+        value_name = "KEY=VALUE",
+        help_heading = REPLICA,
+        conflicts_with = "from",
+        help = "With --profile, plan for another workload or replica: prompts=x2, outputs=x1.5, max_num_seqs=64, \
+                bandwidth_share=0.8; the names of simulate --what-if; may be repeated"
+    )]
+    pub(crate) what_if: Vec<String>,
     /// GPUs of one replica [default: as the folder or the profile says]
     #[arg(long, value_name = "N", help_heading = REPLICA,
           value_parser = clap::value_parser!(u32).range(1..))]

@@ -1,17 +1,24 @@
 //! The capacity plan.
 
+use std::sync::Arc;
+
+use goodput_perf_model::Profile;
 use goodput_planner::{
     Assumption, Budget, CapacityPlan, Effort, PlanError, Question, Rule, Simulated, plan as decide,
     plan_simulated,
 };
-use goodput_report::{html, json, plan as faces};
-use goodput_results::read_result;
+use goodput_report::{
+    html, json,
+    plan::{self as faces, replicas, with_interval},
+};
 
 use super::{Shown, deliver, inputs};
 use crate::{
     emulate,
     exit::{Exit, Failure},
     flags::{CapacityFlags, PlanPage},
+    report::killed::result_of,
+    simulate::change,
     talk::Voice,
 };
 
@@ -72,7 +79,7 @@ fn made(flags: &CapacityFlags, voice: Voice) -> Result<CapacityPlan, Failure> {
     match (&flags.from, &flags.profile) {
         (Some(folder), _) => {
             let name = folder.display().to_string();
-            let result = read_result(folder)?;
+            let result = result_of(folder)?;
             let mut budget = Budget::measured(&result, &name)
                 .map_err(|e| inputs::refused(&PlanError::Budget(e)))?;
             budget.gpus = flags.gpus.or(budget.gpus);
@@ -84,13 +91,14 @@ fn made(flags: &CapacityFlags, voice: Voice) -> Result<CapacityPlan, Failure> {
             let asked = flags.workload.as_deref();
             let workload = inputs::workload(asked, trace.as_ref(), &slo, voice)?;
             let profile = emulate::profile(profile, voice)?;
+            same_gpus(flags, &profile)?;
             question.rule = rule(flags, goodput_planner::interactive(&slo));
             let effort = flags
                 .requests
                 .map_or_else(|| Effort::of(slo.objective().share), Effort::requests);
             question.requests = effort.fine;
             let replica = Simulated::new(profile, workload, slo, flags.seed);
-            plan_simulated(&question, &replica, effort)
+            return simulated(flags, question, &replica, effort);
         }
         (None, None) => {
             return Err(Failure::usage("what one replica can do was not told").hint(
@@ -99,6 +107,65 @@ fn made(flags: &CapacityFlags, voice: Voice) -> Result<CapacityPlan, Failure> {
         }
     }
     .map_err(|e| inputs::refused(&e))
+}
+
+/// A profile says itself on how many GPUs its figures were found.
+fn same_gpus(flags: &CapacityFlags, profile: &Profile) -> Result<(), Failure> {
+    match flags.gpus.filter(|gpus| *gpus != profile.gpus.get()) {
+        Some(gpus) => Err(Failure::usage(format!(
+            "--gpus {gpus}: the profile {} is of a replica on {}",
+            profile.name, profile.gpus
+        ))
+        .hint(format!(
+            "--what-if gpus={gpus} computes it again, where it is from the catalogue; --gpus is for --from"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Plans for a simulated replica, as named or with what `--what-if` changes; then the plan says what it
+/// would be without.
+fn simulated(
+    flags: &CapacityFlags,
+    mut question: Question,
+    named: &Simulated,
+    effort: Effort,
+) -> Result<CapacityPlan, Failure> {
+    let made = |question: &Question, replica: &Simulated| {
+        plan_simulated(question, replica, effort).map_err(|e| inputs::refused(&e))
+    };
+    if flags.what_if.is_empty() {
+        return made(&question, named);
+    }
+    let changes = inputs::changes(&flags.what_if);
+    let mut replica = named.clone();
+    change(
+        Arc::make_mut(&mut replica.workload),
+        &mut replica.profile,
+        &changes,
+    )?;
+    let without = plan_simulated(&question, named, effort);
+    let changes = changes.join("; ");
+    let what_if = Assumption::new("what if", changes.clone(), "--what-if");
+    question.assumed.insert(0, what_if);
+    let mut plan = made(&question, &replica)?;
+    plan.findings
+        .insert(0, beside(&plan, without.ok().as_ref(), &changes));
+    Ok(plan)
+}
+
+/// The plan beside the one without the changes, in a sentence.
+fn beside(plan: &CapacityPlan, without: Option<&CapacityPlan>, changes: &str) -> String {
+    let Some(without) = without else {
+        return format!("{changes}: without that there is no plan");
+    };
+    let of = |plan: &CapacityPlan| {
+        let run = plan.answers.iter().map(|answer| replicas(&answer.replicas));
+        let run: Vec<String> = run.collect();
+        let budget = with_interval(&plan.budget.rate_req_s);
+        format!("a budget of {budget} a replica, run {}", run.join(", "))
+    };
+    format!("{changes}: {}; without that: {}", of(plan), of(without))
 }
 
 fn rule(flags: &CapacityFlags, interactive: bool) -> Rule {

@@ -144,6 +144,12 @@ fn share(text: &str) -> Result<f64, Failure> {
     }
 }
 
+/// The changes that all `--what-if` ask for together.
+pub(super) fn changes(flags: &[String]) -> Vec<String> {
+    let changes = flags.iter().flat_map(|flag| flag.split(';'));
+    changes.map(|change| change.trim().to_owned()).collect()
+}
+
 /// A span of time behind a flag.
 pub(super) fn span(name: &str, text: &str) -> Result<Duration, Failure> {
     parse_duration(text).map_err(|e| text_failure(name, &e))

@@ -2,10 +2,10 @@
 
 use std::num::NonZeroU32;
 
-use goodput_config::parse;
+use goodput_config::{parse, parse_rates};
 use goodput_perf_model::Profile;
-use goodput_planner::{Effort, PoolClass, PoolQuestion, compare_pools};
-use goodput_report::{json, plan as faces};
+use goodput_planner::{Effort, PoolClass, PoolQuestion, PoolsOver, compare_pools_over};
+use goodput_report::{html, json, plan as faces};
 use serde::Deserialize;
 
 use super::{Shown, deliver, inputs};
@@ -13,7 +13,8 @@ use crate::{
     emulate,
     exit::{Exit, Failure},
     flags::PoolsFlags,
-    measure::load_workload,
+    measure::{load_workload, text_failure},
+    simulate::change,
     talk::Voice,
     text::read_text,
 };
@@ -47,17 +48,25 @@ struct RawClass {
 
 /// `goodput plan pools`.
 pub(super) fn plan(flags: &PoolsFlags, voice: Voice) -> Result<Exit, Failure> {
-    let plan = compare_pools(&question(flags, voice)?).map_err(|e| inputs::refused(&e))?;
-    let style = voice.style_out();
+    let scales = flags.scale.as_deref().map(parse_rates).transpose();
+    let scales = scales.map_err(|e| text_failure("--scale", &e))?;
+    let plans = compare_pools_over(
+        &question(flags, voice)?,
+        scales.as_deref().unwrap_or(&[1.0]),
+    );
+    let plans = plans.map_err(|e| inputs::refused(&e))?;
     let shown = Shown {
-        human: faces::terminal::pools(&plan, style),
-        json: json::document(&plan),
-        csv: faces::csv::pools(&plan),
-        markdown: faces::markdown::pools(&plan),
-        html: None,
+        human: faces::terminal::pools(&plans, voice.style_out()),
+        json: match (&scales, plans.as_slice()) {
+            (None, [plan]) => json::document(plan),
+            _ => json::document(&PoolsOver::new(plans.clone())),
+        },
+        csv: faces::csv::pools(&plans),
+        markdown: faces::markdown::pools(&plans),
+        html: Some(html::pools(&plans)),
     };
     deliver(&shown, flags.out.as_deref(), flags.format, voice)?;
-    Ok(if plan.best.is_some() {
+    Ok(if plans.iter().all(|plan| plan.best.is_some()) {
         Exit::Yes
     } else {
         Exit::No
@@ -73,18 +82,24 @@ fn question(flags: &PoolsFlags, voice: Voice) -> Result<PoolQuestion, Failure> {
         return Err(Failure::usage(format!("{name} has no class"))
             .hint("add [[class]] with name, rate, slo and workload"));
     }
-    let profile = emulate::profile(&raw.profile, voice)?;
+    let mut profile = emulate::profile(&raw.profile, voice)?;
+    let changes = inputs::changes(&flags.what_if);
+    let named = profile.clone();
     let classes = raw.class.iter().map(|class| {
+        let mut workload = load_workload(&class.workload, voice)?;
+        profile = named.clone();
+        change(&mut workload, &mut profile, &changes)?;
         Ok(PoolClass {
             name: class.name.clone(),
             rate_req_s: class.rate,
             slo: inputs::one_slo(&class.slo, voice)?,
-            workload: load_workload(&class.workload, voice)?.into(),
+            workload: workload.into(),
             priority: class.priority,
         })
     });
+    let classes = classes.collect::<Result<_, Failure>>()?;
     Ok(PoolQuestion {
-        classes: classes.collect::<Result<_, Failure>>()?,
+        classes,
         configurations: configurations(&profile, &raw)?,
         price: inputs::price(flags.price.as_deref())?,
         spare: flags.spare,

@@ -2,7 +2,7 @@
 
 use goodput_config::parse_percent;
 use goodput_planner::{AgentShape, TrajectoryError, TrajectoryQuestion, plan_trajectory};
-use goodput_report::{json, plan as faces};
+use goodput_report::{html, json, plan as faces};
 
 use super::{Shown, deliver, inputs};
 use crate::{
@@ -15,6 +15,13 @@ use crate::{
 
 /// `goodput plan trajectory`.
 pub(super) fn plan(flags: &TrajectoryFlags, voice: Voice) -> Result<Exit, Failure> {
+    let mut profile = emulate::profile(&flags.profile, voice)?;
+    for change in inputs::changes(&flags.what_if) {
+        let went = profile.with(&change);
+        went.map_err(|e| text_failure("--what-if", &e))?;
+    }
+    let checked = profile.check();
+    checked.map_err(|e| text_failure("--what-if", &e))?;
     let question = TrajectoryQuestion {
         shape: AgentShape {
             steps: flags.steps,
@@ -28,7 +35,7 @@ pub(super) fn plan(flags: &TrajectoryFlags, voice: Voice) -> Result<Exit, Failur
         objective: parse_percent(&flags.objective)
             .map_err(|e| text_failure("--objective", &e))?
             .share(),
-        profile: emulate::profile(&flags.profile, voice)?,
+        profile,
         price: inputs::price(flags.price.as_deref())?,
         trajectories: flags.trajectories,
         seed: flags.seed,
@@ -40,7 +47,7 @@ pub(super) fn plan(flags: &TrajectoryFlags, voice: Voice) -> Result<Exit, Failur
         json: json::document(&plan),
         csv: faces::csv::trajectory(&plan),
         markdown: faces::markdown::trajectory(&plan),
-        html: None,
+        html: Some(html::trajectory(&plan)),
     };
     deliver(&shown, flags.out.as_deref(), flags.format, voice)?;
     Ok(Exit::Yes)

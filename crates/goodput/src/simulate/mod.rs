@@ -9,6 +9,7 @@ mod what_if;
 
 pub(crate) use replica::Virtual;
 use scene::Scene;
+pub(crate) use what_if::change;
 
 use crate::{
     emulate::list_of_profiles,

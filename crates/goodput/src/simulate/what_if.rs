@@ -69,21 +69,30 @@ fn changes_nothing(part: &str) -> Failure {
         .hint("write key=value, such as max_num_seqs=64,128 or prompts=x2")
 }
 
-/// The scene with changes, or why it cannot have them.
-pub(super) fn changed<'a>(base: &Scene<'a>, changes: &[String]) -> Result<Scene<'a>, Failure> {
-    let mut scene = base.clone();
+/// Changes a workload and a profile by their knobs.
+pub(crate) fn change(
+    spec: &mut WorkloadSpec,
+    profile: &mut Profile,
+    changes: &[String],
+) -> Result<(), Failure> {
     for change in changes {
         let key = change.split('=').next().unwrap_or_default().trim();
         let key = key.strip_prefix("workload.").unwrap_or(key);
         let went = if WorkloadSpec::knobs().contains(&key) {
-            scene.spec.with(change)
+            spec.with(change)
         } else {
-            scene.profile.with(change).map_err(|e| both_known(key, e))
+            profile.with(change).map_err(|e| both_known(key, e))
         };
         went.map_err(|e| text_failure("--what-if", &e))?;
     }
-    let checked = scene.profile.check();
-    checked.map_err(|e| text_failure(&format!("--what-if {}", changes.join("; ")), &e))?;
+    let checked = profile.check();
+    checked.map_err(|e| text_failure(&format!("--what-if {}", changes.join("; ")), &e))
+}
+
+/// The scene with changes, or why it cannot have them.
+pub(super) fn changed<'a>(base: &Scene<'a>, changes: &[String]) -> Result<Scene<'a>, Failure> {
+    let mut scene = base.clone();
+    change(&mut scene.spec, &mut scene.profile, changes)?;
     scene.what_if = changes.to_vec();
     scene.fits()?;
     Ok(scene)

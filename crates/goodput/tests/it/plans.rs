@@ -146,3 +146,37 @@ fn demands_and_slos_that_nothing_serves_are_said() {
     with(&["--slo", SLO]).exits(2).one_error();
     place.run(&["plan", "--rate", "9"]).exits(2).one_error();
 }
+
+#[test]
+fn pools_for_several_demands_have_a_table_each_and_a_page() {
+    let place = Place::new("plan-pools-scale");
+    place.write("pools.toml", POOLS);
+    let mut args = vec!["plan", "pools", "pools.toml", "--requests", "400"];
+    args.extend(["--scale", "1,3", "--format", "json", "--out", "out"]);
+    let plans = json_of(&place.run(&args).exits(0).stdout);
+    let plans = plans["plans"].as_array().unwrap();
+    let needed = |plan: &Value| plan["ways"][0]["fractional"]["value"].as_f64().unwrap();
+    assert_eq!(plans.len(), 2);
+    assert!((needed(&plans[1]) / needed(&plans[0]) - 3.0).abs() < 1e-9);
+    let page = place.read("out/plan.html");
+    assert!(page.contains("Demand x 3") && page.contains("rate of class chat, 300 x 3"));
+    place
+        .run(&["plan", "pools", "pools.toml", "--scale", "0"])
+        .exits(2)
+        .one_error();
+}
+
+#[test]
+fn a_what_if_of_a_plan_says_what_it_would_be_without() {
+    let place = Place::new("plan-what-if");
+    let mut args = vec!["plan", "--rate", "400", "--profile", "laptop", "--slo", SLO];
+    args.extend(["--workload", "chat-short", "--requests", "500"]);
+    args.extend(["--what-if", "prompts=x2"]);
+    let told = place.run(&args).exits(0).stdout;
+    assert!(told.contains("prompts=x2: a budget of"), "{told}");
+    assert!(told.contains("without that"), "{told}");
+    args.extend(["--what-if", "promts=x2"]);
+    place.run(&args).exits(2).one_error().says(&["prompts"]);
+    let gpus = ["plan", "--rate", "9", "--profile", "laptop", "--gpus", "4"];
+    place.run(&gpus).exits(2).one_error().says(&["--gpus 4"]);
+}
