@@ -124,6 +124,8 @@ impl Trial<'_> {
         self.left = self.left.checked_sub(1)?;
         let theta = self.theta(at);
         let mut profile = self.base.clone();
+        // What was measured is counted with its template.
+        profile.template_tokens = 0;
         profile.step_time = self.form.step_time(&theta, self.base.weight_floor_s());
         let ingest = self
             .form

@@ -82,7 +82,7 @@ fn strangers(faults: &Faults) -> Vec<Stranger> {
 impl Replicas {
     pub(crate) fn new(profile: &Profile, faults: &Faults, count: u16, context_limit: u32) -> Self {
         Self {
-            engines: vec![Server::new(profile); usize::from(count)],
+            engines: vec![engine(profile); usize::from(count)],
             warp: Warp::new(faults.slow_start, faults.stall, faults.slowdown),
             strangers: strangers(faults),
             context_limit,
@@ -154,7 +154,7 @@ impl Replicas {
 
     /// Forgets all, as a new process does.
     pub(crate) fn restart(&mut self, profile: &Profile) {
-        self.engines.fill(Server::new(profile));
+        self.engines.fill(engine(profile));
     }
 
     /// The engine with the fewest requests, the first of these.
@@ -193,4 +193,12 @@ impl Replicas {
             .iter()
             .map(|engine| (engine.sample(), engine.counters()))
     }
+}
+
+/// An engine that takes prompts as they were tokenized, their template included.
+fn engine(profile: &Profile) -> Server {
+    Server::new(&Profile {
+        template_tokens: 0,
+        ..profile.clone()
+    })
 }

@@ -177,6 +177,8 @@ pub struct Engine {
     prefix_cache: bool,
     block_tokens: u32,
     context_limit: u32,
+    /// Put around every prompt.
+    template_tokens: u32,
     every_token: bool,
     /// Tokens of a step that each sequence that decodes takes.
     tokens_per_decode: u32,
@@ -229,6 +231,7 @@ impl Engine {
             prefix_cache: profile.prefix_cache,
             block_tokens: profile.block_tokens.get(),
             context_limit: profile.context_limit,
+            template_tokens: profile.template_tokens,
             every_token: true,
             tokens_per_decode,
             window_tokens: profile.step_time.window_tokens(),
@@ -280,8 +283,9 @@ impl Engine {
     ///
     /// `now` may lie behind events not yet told, but not before an earlier call's: then it counts
     /// as that call's.
-    pub fn submit(&mut self, now: Timestamp, request: EngineRequest) -> Result<(), Refusal> {
+    pub fn submit(&mut self, now: Timestamp, mut request: EngineRequest) -> Result<(), Refusal> {
         self.reach(now);
+        request.put_into(self.template_tokens);
         if let Err(refusal) = self.check(&request) {
             self.counters.refused += 1;
             return Err(refusal);

@@ -35,6 +35,13 @@ impl EngineRequest {
             blocks: Blocks::new(),
         }
     }
+
+    /// Puts the template's tokens around the prompt; a request without a prompt has none to be put in.
+    pub(crate) const fn put_into(&mut self, template_tokens: u32) {
+        if self.input_tokens > 0 {
+            self.input_tokens = self.input_tokens.saturating_add(template_tokens);
+        }
+    }
 }
 
 /// A request with what the engine knows of it.

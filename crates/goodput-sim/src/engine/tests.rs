@@ -685,3 +685,35 @@ proptest! {
         prop_assert_eq!(area, stays);
     }
 }
+
+#[test]
+fn a_template_is_a_longer_prompt() {
+    for scheduler in [
+        goodput_perf_model::Scheduler::Continuous,
+        goodput_perf_model::Scheduler::Slots { unified_kv: false },
+    ] {
+        let bare = Profile {
+            scheduler,
+            ..Profile::builtin("laptop").unwrap()
+        };
+        let with_template = Profile {
+            template_tokens: 24,
+            ..bare.clone()
+        };
+        let run = |profile: &Profile, longer: u32| {
+            let mut server = crate::Server::new(profile);
+            let mut log = Ends::default();
+            for index in 0..20 {
+                let at = Timestamp::from_nanos(index * 3_000_000);
+                server.advance(at, &mut log);
+                let request = EngineRequest::new(index, 50 + longer, 7);
+                server.submit(at, request).unwrap();
+            }
+            server.advance(Timestamp::from_nanos(60_000_000_000), &mut log);
+            log.0
+        };
+        let told = run(&with_template, 0);
+        assert_eq!(told, run(&bare, 24));
+        assert_ne!(told, run(&bare, 0));
+    }
+}

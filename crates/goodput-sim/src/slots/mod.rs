@@ -70,6 +70,8 @@ pub struct SlotEngine {
     /// All KV cells, where slots share them.
     cells: Option<u64>,
     all_cells: u64,
+    /// Put around every prompt.
+    template_tokens: u32,
     /// Tokens of prompt and answer that a slot holds.
     slot_context: u32,
     slots: Vec<Slot>,
@@ -101,6 +103,7 @@ impl SlotEngine {
             block_tokens: profile.block_tokens.get(),
             cells: unified.then_some(cells),
             all_cells: cells,
+            template_tokens: profile.template_tokens,
             slot_context: profile.context_limit.min(share),
             slots: vec![Slot::default(); count as usize],
             deferred: VecDeque::new(),
@@ -119,8 +122,9 @@ impl SlotEngine {
 
     /// Hands a request in, as [`crate::Engine::submit`] does. A prompt that fills the slot's context
     /// is refused; a longer answer is not.
-    pub fn submit(&mut self, now: Timestamp, request: EngineRequest) -> Result<(), Refusal> {
+    pub fn submit(&mut self, now: Timestamp, mut request: EngineRequest) -> Result<(), Refusal> {
         self.reach(now);
+        request.put_into(self.template_tokens);
         if let Err(refusal) = self.check(&request) {
             self.counters.refused += 1;
             return Err(refusal);
