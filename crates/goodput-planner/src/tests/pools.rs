@@ -89,9 +89,10 @@ fn over(
 /// The order of the models at 10 % of batch work: separate < priority < compromise.
 ///
 /// `--example order -- 0.1 5 40000` puts them at 7.01 [6.99..7.03], 7.11 [7.10..7.13] and 7.83
-/// [7.80..7.86]. Held here: 7.04 replicas do for pools of their own, each with its own token budget. They are too few
-/// for priorities with any budget; 7.25 do. These are too few for one queue with any. The priority pool's batch
-/// class is overloaded at 7.04: its SLO of 600 s breaks only late in a window, so the window is long.
+/// [7.80..7.86]. Held here, for the arrivals of one seed: 7.06 replicas do for pools of their own, each with its own
+/// token budget. They are too few for priorities with any budget; 7.25 do. These are too few for one queue with any.
+/// Other seeds move all three together, by up to 0.05. The priority pool's batch class is overloaded at 7.06: its SLO
+/// of 600 s breaks only late in a window, so the window is long.
 #[test]
 fn separate_pools_need_less_than_priorities_and_these_less_than_a_compromise() {
     let [chat, batch] = classes(0.1);
@@ -105,10 +106,10 @@ fn separate_pools_need_less_than_priorities_and_these_less_than_a_compromise() {
     };
     let both = [&chat, &batch];
     assert!(keeps(&pools[2], 3.30, &[&chat], false, 4_000.0));
-    assert!(keeps(&pools[1], 3.74, &[&batch], false, 10_000.0));
+    assert!(keeps(&pools[1], 3.76, &[&batch], false, 10_000.0));
     for profile in &pools {
         let tokens = profile.max_batched_tokens;
-        assert!(!keeps(profile, 7.04, &both, true, 10_000.0), "{tokens}");
+        assert!(!keeps(profile, 7.06, &both, true, 10_000.0), "{tokens}");
         assert!(!keeps(profile, 7.25, &both, false, 4_000.0), "{tokens}");
     }
     assert!(keeps(&pools[1], 7.25, &both, true, 4_000.0));

@@ -315,11 +315,12 @@ impl Engine {
             sequence.told += 1;
             out.tokens(at, sequence.request.index, 1);
         }
+        // Also of one that ends here: the steps of its earlier stay were told when it lost its place.
+        sequence.first_step = self.decoders.steps();
         if sequence.emitted == sequence.request.output_tokens {
             self.finish(slot, at, out);
             return true;
         }
-        sequence.first_step = self.decoders.steps();
         self.join_decoders(slot);
         true
     }

@@ -325,7 +325,7 @@ fn urgent_prompts_go_first_inside_the_engines() {
 
 #[test]
 fn work_for_clients_that_left_is_counted_and_is_no_goodput() {
-    let mut plan = plan(Policy::LeastWork, 1, 60.0, 12);
+    let mut plan = plan(Policy::LeastWork, 1, 60.0, 40);
     plan.replicas[0].limits = Limits::in_flight(u32::MAX);
     plan.streams[0].patience = Patience {
         first_token: Some(Duration::from_secs(1)),
