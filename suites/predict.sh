@@ -68,7 +68,7 @@ engine() {
   done
   # shellcheck disable=SC2086
   "$goodput" calibrate "$work/$name-low-1" "$work/$name-long-low-1" "$work/$name-low-2" "$work/$name-long-low-2" $limits \
-    --refine 100 --out "$work/$name.toml" || [ $? = 3 ] # 3: on a busy machine points are invalid, and what is said below is not judged
+    --out "$work/$name.toml" || [ $? = 3 ] # 3: on a busy machine points are invalid, and what is said below is not judged
   say "$name-said" small "$low,$high"
   say "$name-long-said" longer "1,${high%%,*}"
   judge "$name" "$claimed" "$low" "$high"

@@ -1,6 +1,10 @@
 //! The records of result folders as samples of engine steps.
 
-use std::{collections::BTreeSet, fs, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::PathBuf,
+};
 
 use goodput_calibration::{Observed, PointFacts, Replayed, StepSample, requests_of, steps_of};
 use goodput_ledger::PointRow;
@@ -72,6 +76,7 @@ impl Records {
             records.results.push(result);
         }
         records.sample(step_tokens.map(f64::from));
+        records.balance();
         Ok(records)
     }
 
@@ -103,6 +108,23 @@ impl Records {
                 .iter()
                 .filter_map(|p| facts(p, number * FOLDER));
             self.samples.extend(facts.flat_map(|f| f.samples()));
+        }
+    }
+
+    /// Gives every load point the same say. A low load has the most steps and the least to tell of the
+    /// loads above it; where the form does not fit the engine quite, the fit should be off alike
+    /// everywhere. Means of load points count by their requests, as they are.
+    fn balance(&mut self) {
+        if self.samples_are == "points" {
+            return;
+        }
+        let mut counts: BTreeMap<u32, f64> = BTreeMap::new();
+        for sample in &self.samples {
+            *counts.entry(sample.point).or_default() += 1.0;
+        }
+        let each = self.samples.len() as f64 / counts.len().max(1) as f64;
+        for sample in &mut self.samples {
+            sample.weight = each / counts[&sample.point];
         }
     }
 
@@ -194,7 +216,7 @@ impl Records {
         }
         if pauses * 20 > self.samples.len() {
             said.push(format!(
-                "{pauses} of {} samples are much longer than the fit: preemptions, other work on the machine, or a form that does not fit this engine; if they belong to it, --refine 100 takes what they cost into the fit",
+                "{pauses} of {} samples are much longer than the fit: preemptions, other work on the machine, or a form that does not fit this engine",
                 self.samples.len()
             ));
         }
