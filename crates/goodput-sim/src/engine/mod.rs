@@ -177,7 +177,6 @@ pub struct Engine {
     prefix_cache: bool,
     block_tokens: u32,
     context_limit: u32,
-    /// Put around every prompt.
     template_tokens: u32,
     every_token: bool,
     /// Tokens of a step that each sequence that decodes takes.
