@@ -34,19 +34,19 @@ pub fn capacity(plan: &CapacityPlan) -> Html {
     page.section("users", "What users see", "", &sentences);
     sizes(&mut page, plan);
     tails(&mut page, plan);
+    foundations(&mut page, &sources(plan), &plan.assumptions);
+    page.finish()
+}
+
+/// The last two sections of every plan's page: its sources, and what was assumed.
+pub(super) fn foundations(page: &mut Page, sources: &str, assumptions: &[Assumption]) {
     page.section(
         "sources",
         "Where each figure is from",
         "Every figure is an input, a load that was looked at, or a formula over others.",
-        &sources(plan),
+        sources,
     );
-    page.section(
-        "assumed",
-        "What was assumed",
-        "",
-        &assumed(&plan.assumptions),
-    );
-    page.finish()
+    page.section("assumed", "What was assumed", "", &assumed(assumptions));
 }
 
 fn headline(plan: &CapacityPlan) -> String {
@@ -290,7 +290,7 @@ pub(super) fn traced<'a>(
 }
 
 /// What was taken for granted, as a table.
-pub(super) fn assumed(assumptions: &[Assumption]) -> String {
+fn assumed(assumptions: &[Assumption]) -> String {
     let mut rows = String::new();
     for one in assumptions {
         rows += &format!(

@@ -5,7 +5,7 @@ use goodput_planner::{ClassFacts, Figure, Layout, PoolsPlan, Way};
 use super::{
     Html,
     page::Page,
-    plan::{assumed, card, cell, first, traced, unit},
+    plan::{card, cell, first, foundations, traced, unit},
     text::{escape, paragraph},
 };
 use crate::{
@@ -55,17 +55,10 @@ pub fn pools(plans: &[PoolsPlan]) -> Html {
         "The budget is the highest rate tried at which every class of the pool surely keeps its SLO; in brackets up to the lowest rate tried that does not.",
         &budgets(plan),
     );
-    page.section(
-        "sources",
-        "Where each figure is from",
-        "Every figure is an input, a load that was looked at, or a formula over others.",
+    foundations(
+        &mut page,
         &plans.iter().map(sources).collect::<String>(),
-    );
-    page.section(
-        "assumed",
-        "What was assumed",
-        "",
-        &assumed(&plan.assumptions),
+        &plan.assumptions,
     );
     page.finish()
 }

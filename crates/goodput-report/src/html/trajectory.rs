@@ -5,7 +5,7 @@ use goodput_planner::{Figure, SplitRow, TrajectoryPlan};
 use super::{
     Html,
     page::Page,
-    plan::{assumed, card, cell, first, traced},
+    plan::{card, cell, first, foundations, traced},
     text::{escape, paragraph},
 };
 use crate::{
@@ -39,18 +39,7 @@ pub fn trajectory(plan: &TrajectoryPlan) -> Html {
         "The rule that splits what is left does so anew after each step: shown is what it begins with.",
         &(figure + &budgets(plan)),
     );
-    page.section(
-        "sources",
-        "Where each figure is from",
-        "Every figure is an input, a load that was looked at, or a formula over others.",
-        &sources(plan),
-    );
-    page.section(
-        "assumed",
-        "What was assumed",
-        "",
-        &assumed(&plan.assumptions),
-    );
+    foundations(&mut page, &sources(plan), &plan.assumptions);
     page.finish()
 }
 
